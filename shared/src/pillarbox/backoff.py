@@ -1,0 +1,22 @@
+"""Waiting longer after each failure, and at once again after a success."""
+
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Delays of `first`, then twice the last, up to `most` seconds, each shortened by up to a half at random."""
+
+    first: float = 0.1
+    most: float = 5.0
+    _next: float = field(default=0.0, init=False)
+
+    def delay(self) -> float:
+        """Seconds to wait now; the next answer is up to twice as long."""
+        current = self._next or self.first
+        self._next = min(current * 2, self.most)
+        return current * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+
+    def reset(self) -> None:
+        self._next = 0.0

@@ -1,0 +1,44 @@
+"""Every error that crosses a module's border.
+
+    PillarboxError
+    ├── SettingError            a setting is missing or wrong: the process ends with exit code 2
+    ├── StorageError
+    │   ├── StorageUnavailable  passing: the database is away, full or slow; the same call may be tried again
+    │   └── StorageRefused      final: the database will never take this data; set it aside
+    ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
+    └── MessageRefused          final: an element that is no outbound message, with the reason
+
+What is passing is retried by a loop with back-off; what is final is told to a person and kept.
+"""
+
+
+class PillarboxError(Exception):
+    """The root of them all. Its text holds no token and no text of a message."""
+
+
+class SettingError(PillarboxError):
+    """One line: the setting's name, what is wrong with it, and the fix."""
+
+
+class StorageError(PillarboxError):
+    """The inbox could not do what it was asked."""
+
+
+class StorageUnavailable(StorageError):
+    """Passing: nothing was changed, or it is unknown whether the last call took effect."""
+
+
+class StorageRefused(StorageError):
+    """Final: this data cannot be stored. What was stored beside it is untouched."""
+
+
+class QueueUnavailable(PillarboxError):
+    """Passing: Redis did not answer, or answered that it cannot take writes now."""
+
+
+class MessageRefused(PillarboxError):
+    """Final: the element is no outbound message. `reason` is one word for metrics and lists."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason

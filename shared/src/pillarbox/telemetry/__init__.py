@@ -1,0 +1,6 @@
+"""Logs, probes and metrics: the same in every service, and free of tokens and of anything that people wrote."""
+
+from pillarbox.telemetry.logs import configure, get_logger, place
+from pillarbox.telemetry.probes import Check, Probes, serve
+
+__all__ = ["Check", "Probes", "configure", "get_logger", "place", "serve"]
