@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Backoff:
-    """Delays of `first`, then twice the last, up to `most` seconds, each shortened by up to a half at random."""
+    """Delays of `first`, then twice the last, up to `most` seconds; chance shortens each by up to a half."""
 
     first: float = 0.1
     most: float = 5.0

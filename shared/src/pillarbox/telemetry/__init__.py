@@ -1,4 +1,4 @@
-"""Logs, probes and metrics: the same in every service, and free of tokens and of anything that people wrote."""
+"""Logs, probes and metrics: the same in every service, and free of tokens and of what people wrote."""
 
 from pillarbox.telemetry.logs import configure, get_logger, place
 from pillarbox.telemetry.probes import Check, Probes, serve

@@ -23,7 +23,7 @@ CHECK_TIMEOUT = 3.0
 
 
 class Probes:
-    """Readiness asks each check *now*; one that raises, or takes over 3 s, makes the answer 503 and is named."""
+    """Readiness asks each check *now*; one that raises, or takes over 3 s, makes it 503 and is named."""
 
     def __init__(
         self, checks: Mapping[str, Check] = MappingProxyType({}), registry: CollectorRegistry = REGISTRY

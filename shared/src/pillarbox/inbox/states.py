@@ -1,0 +1,121 @@
+"""An update's states, and what moves it from one to the next.
+
+pending ──claim──▶ claimed ──finish──▶ gone
+   ▲                  │ ├──release, later──▶ pending
+   └─────requeue──────┤ └──fail──▶ failed ──requeue──▶ pending (at its lane's end)
+                                          └──discard──▶ gone
+"""
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pillarbox.ids import BotId, RowId, Token, UpdateId
+
+
+class Accepted(enum.Enum):
+    NEW = "new"
+    REPEAT = "repeat"
+    NEW_BODY = "new_body"
+    """The id is known, with another body: stored as a new update, and worth a warning."""
+    REFUSED = "refused"
+    """The database will never take it; the caller keeps it as malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An update as it came, with what the inbox must know of it.
+
+    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither.
+    """
+
+    bot_id: BotId
+    update_id: UpdateId
+    kind: str
+    lane: str
+    body: bytes = field(repr=False)
+    chat_id: int | None = None
+    user_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    bot_id: BotId
+    reason: str
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One update to run now. `run` counts from 1 and includes this one; a suspect runs alone."""
+
+    token: Token
+    row: RowId
+    bot_id: BotId
+    lane: str
+    update_id: UpdateId
+    kind: str
+    body: bytes = field(repr=False)
+    run: int
+    accepted_at: datetime
+    suspect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    token: Token
+    outbox: tuple[bytes, ...] = field(default=(), repr=False)
+    """Elements as the door takes them (DESIGN, Outbound), each one JSON object, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    token: Token
+    error: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    token: Token
+    after: float
+
+
+End = Finished | Failed | Released | Later
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`lost`: tokens that were no longer held. `failed`: updates that ran too often, moved by this turn."""
+
+    leases: list[Lease]
+    lost: frozenset[Token] = frozenset()
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """The `n`th (from 0) message of an update's outbox. Its id for the queue is `bot:row:n`."""
+
+    bot_id: BotId
+    lane: str
+    row: RowId
+    n: int
+    body: bytes = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.bot_id}:{self.row}:{self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a retry or discard did: how many moved; ids that have not failed; ids that run or wait."""
+
+    moved: int
+    unknown: list[UpdateId] = field(default_factory=list)
+    running: list[UpdateId] = field(default_factory=list)

@@ -1,0 +1,131 @@
+"""What every storage of updates promises. `pillarbox.inbox.postgres` is the one that runs for real."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Protocol
+
+from pillarbox.ids import BotId, Token, UpdateId
+from pillarbox.inbox.states import (
+    Accepted,
+    End,
+    Failed,
+    Finished,
+    Incoming,
+    Later,
+    Lease,
+    Malformed,
+    Moved,
+    OutboxRow,
+    Released,
+    Turn,
+)
+
+Filer = Callable[[Sequence[OutboxRow]], Awaitable[None]]
+
+
+class Renewer(Protocol):
+    """Renews leases from another thread, over a connection of its own, while the event loop may be blocked."""
+
+    def renew(self, tokens: Sequence[Token]) -> frozenset[Token]:
+        """Prolongs each lease to a full LEASE from now; returns the tokens that are no longer held.
+
+        Raises StorageUnavailable when it is unknown; the caller then counts from its last success.
+        """
+
+    def close(self) -> None: ...
+
+
+class Storage(ABC):
+    """The inbox. Every method may raise StorageUnavailable; the same call may then be repeated."""
+
+    durable: ClassVar[bool] = False
+    """True only if `accept` has saved the updates for good when it returns."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connects, and refuses with SettingError a database that is of another version or not durable."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Returns when the database answers a query now; for readiness."""
+
+    # ingest
+
+    @abstractmethod
+    async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
+        """Stores all of them for good, in this order inside each lane, and says for each what it was.
+
+        An update that the database refuses is answered with `Accepted.REFUSED` and does not harm the others.
+        """
+
+    @abstractmethod
+    async def malformed(self, body: Malformed) -> None:
+        """Keeps a body that no update could be read from, in a list that holds the newest."""
+
+    # dispatcher
+
+    @abstractmethod
+    async def turn(self, ends: Sequence[End], slots: int) -> Turn:
+        """One transaction: ends these runs, and leases up to `slots` updates to run next.
+
+        A lane whose update ended and that has more goes on with its next one, before other lanes are asked.
+        The run of each lease is counted when this returns. Ends whose token is no longer held change nothing
+        and are named in `Turn.lost`. Updates that ran too often without an end go to the failed list here.
+        """
+
+    async def claim(self, slots: int) -> list[Lease]:
+        return (await self.turn((), slots)).leases
+
+    async def finish(self, token: Token, outbox: Sequence[bytes] = ()) -> bool:
+        """Done and gone; its outbox is kept in the same transaction. False: the lease was lost."""
+        return await self._end(Finished(token, tuple(outbox)))
+
+    async def fail(self, token: Token, error: str) -> bool:
+        """To the failed list, with the error's type, message and place. False: the lease was lost."""
+        return await self._end(Failed(token, error))
+
+    async def release(self, token: Token) -> bool:
+        """Given back, the run not counted. False: the lease was lost."""
+        return await self._end(Released(token))
+
+    async def later(self, token: Token, after: float) -> bool:
+        """Run again in `after` seconds, not counted; its lane waits. False: the lease was lost."""
+        return await self._end(Later(token, after))
+
+    async def _end(self, end: End) -> bool:
+        return not (await self.turn([end], 0)).lost
+
+    @abstractmethod
+    def renewer(self) -> Renewer:
+        """For the watchdog's thread; blocking, with a connection of its own."""
+
+    @abstractmethod
+    async def wait(self, timeout: float) -> None:
+        """Returns when updates may have come, after `timeout` seconds at the latest. A hint: claim to know."""
+
+    @abstractmethod
+    async def relay(self, file: Filer, limit: int) -> int:
+        """Hands the oldest `limit` outbox rows to `file`, in order inside a lane, and forgets them when it returned.
+
+        Rows of one lane are never with two callers at a time. When `file` raises, or the process dies, they are
+        handed out again: `file` must take a row that it already has. Returns how many were handed out.
+        """
+
+    # admin
+
+    @abstractmethod
+    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None) -> Moved:
+        """Failed updates (None: all of the bot) back to the end of their lanes, with no run counted."""
+
+    @abstractmethod
+    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+        """Forgets failed updates (None: all of the bot); the audit keeps which, and `by` whom."""
+
+    # upkeep
+
+    @abstractmethod
+    async def sweep(self) -> None:
+        """Forgets, in small batches, what is past its time: `seen` past SEEN_FOR, lists past their caps."""
