@@ -24,7 +24,7 @@ Filer = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
 
 class Renewer(Protocol):
-    """Renews leases from another thread, over a connection of its own, while the event loop may be blocked."""
+    """Renews leases from another thread, by its own connection, while the event loop may be blocked."""
 
     def renew(self, tokens: Sequence[Token]) -> frozenset[Token]:
         """Prolongs each lease to a full LEASE from now; returns the tokens that are no longer held.
@@ -104,14 +104,14 @@ class Storage(ABC):
 
     @abstractmethod
     async def wait(self, timeout: float) -> None:
-        """Returns when updates may have come, after `timeout` seconds at the latest. A hint: claim to know."""
+        """Returns when updates may have come, after `timeout` seconds at the latest. A hint only."""
 
     @abstractmethod
     async def relay(self, file: Filer, limit: int) -> int:
-        """Hands the oldest `limit` outbox rows to `file`, in order inside a lane, and forgets them when it returned.
+        """Hands the oldest `limit` outbox rows to `file`, in order inside a lane, then forgets them.
 
-        Rows of one lane are never with two callers at a time. When `file` raises, or the process dies, they are
-        handed out again: `file` must take a row that it already has. Returns how many were handed out.
+        Rows of one lane are never with two callers at a time. When `file` raises, or the process dies, they
+        are handed out again: `file` must take a row that it already has. Returns how many were handed out.
         """
 
     # admin
