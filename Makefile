@@ -1,0 +1,60 @@
+# Every habit of this project. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format up down test-compose faults bench lock clean run-env dev-env
+PY := .venv/bin/python
+PATHS := shared services tests examples
+SEEDS ?= 1
+ONLY ?=
+SHORT ?=
+
+help: ## This list
+	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Try it
+demo: run-env ## A bot, a chat page and everything between, on this machine: no Docker, no token
+	@$(PY) -m pillarbox_solo demo
+
+up: ## The whole stack in Docker; without BOT_TOKENS with the demo bot
+	@deploy/up
+
+down: ## Stop that stack; its data stays
+	@docker compose --profile demo down
+
+##@ Change it
+test: dev-env ## All tests that need no Docker
+	@$(PY) -m pytest -m "not docker"
+
+test-compose: dev-env ## Bring the stack up in Docker, drive it, take it down
+	@deploy/test-compose
+
+check: dev-env ## Lint, types, imports, and the compose file where there is a Docker client
+	@.venv/bin/ruff check $(PATHS)
+	@.venv/bin/ruff format --check $(PATHS)
+	@.venv/bin/mypy $(wildcard shared/src services/*/src) tests
+	@.venv/bin/lint-imports
+	@if docker compose version >/dev/null 2>&1; then docker compose --profile demo config -q; else echo "no Docker client: compose.yaml is not checked"; fi
+
+format: dev-env ## Put the code in its form
+	@.venv/bin/ruff check --fix $(PATHS)
+	@.venv/bin/ruff format $(PATHS)
+
+lock: dev-env ## Resolve the dependencies anew into the two locks
+	@.venv/bin/uv export -q --all-packages --no-emit-workspace --no-annotate --no-header --group build --no-dev -o requirements.lock >/dev/null
+	@.venv/bin/uv export -q --all-packages --no-emit-workspace --no-annotate --no-header --group build --group dev -o requirements-dev.lock >/dev/null
+
+##@ Prove it
+faults: dev-env ## Kill everything under load and count: SEEDS=1,2,3
+	@$(PY) -m tests.faults --seeds $(SEEDS)
+
+bench: dev-env ## How fast, beside its yardsticks: ONLY=accept, dispatch, send or reply
+	@$(PY) -m tests.bench $(ONLY) $(if $(SHORT),--short)
+
+##@ Keep it tidy
+clean: ## Remove the environment and the demo's data
+	@rm -rf .venv .pillarbox .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+run-env:
+	@deploy/venv run
+
+dev-env:
+	@deploy/venv dev
