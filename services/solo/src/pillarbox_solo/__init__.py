@@ -1,0 +1,1 @@
+"""All services on one machine, and the launcher of embedded servers."""
