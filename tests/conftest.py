@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.environment import scrub
-from support.servers import fresh_database, make_template, postgres_programs, running, session_folder
+from tests.support.environment import scrub
+from tests.support.servers import fresh_database, make_template, postgres_programs, running, session_folder
 
 scrub()
 
