@@ -25,7 +25,7 @@ TOKEN = re.compile(r"\A([0-9]{1,15}):[A-Za-z0-9_-]{1,256}\Z")
 SECRET = re.compile(r"\A[A-Za-z0-9_-]{1,256}\Z")  # Bot API, setWebhook, "secret_token"
 
 
-def _words(value: object) -> object:
+def words(value: object) -> object:
     """Comma or newline between the values; blanks around them do not count."""
     if not isinstance(value, str):
         return value
@@ -61,9 +61,9 @@ def _url(*schemes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Words = Annotated[list[str], NoDecode, BeforeValidator(_words)]
-Tokens = Annotated[list[SecretStr], NoDecode, BeforeValidator(_words), AfterValidator(_tokens)]
-Secrets = Annotated[list[SecretStr], NoDecode, BeforeValidator(_words), AfterValidator(_secrets)]
+Words = Annotated[list[str], NoDecode, BeforeValidator(words)]
+Tokens = Annotated[list[SecretStr], NoDecode, BeforeValidator(words), AfterValidator(_tokens)]
+Secrets = Annotated[list[SecretStr], NoDecode, BeforeValidator(words), AfterValidator(_secrets)]
 PostgresUrl = Annotated[SecretStr, _url("postgresql", "postgres")]
 RedisUrl = Annotated[SecretStr, _url("redis", "rediss", "unix")]
 Seconds = Annotated[float, Field(gt=0)]
