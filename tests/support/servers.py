@@ -57,18 +57,29 @@ def _sweep(base: Path) -> None:
         except FolderInUse:
             continue
         for server in (PostgresServer(folder / "postgres"), ValkeyServer(folder / "valkey")):
-            server.end_orphan()
+            if server.folder.is_dir():
+                server.end_orphan()
+                discard(server)
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
 
 
 @contextmanager
 def running(server: Server) -> Iterator[Server]:
+    """A throw-away server: stopped and removed at the end."""
     server.start()
     try:
         yield server
     finally:
         server.stop()
+        discard(server)
+
+
+def discard(server: Server) -> None:
+    """Removes all that a server wrote, also where another user's data had to lie elsewhere."""
+    if isinstance(server, PostgresServer) and server.place.shelter:
+        shutil.rmtree(server.place.shelter)
+    shutil.rmtree(server.folder)
 
 
 def make_template(server: PostgresServer) -> None:

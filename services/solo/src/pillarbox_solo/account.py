@@ -72,11 +72,12 @@ class Account:
 
 @dataclass(frozen=True)
 class Place:
-    """An account, with programs and a folder that it can reach."""
+    """An account, with programs and a folder that it can reach; `shelter` is what lies outside ours."""
 
     account: Account
     programs: Path
     folder: Path
+    shelter: Path | None = None
 
 
 def choose(programs: Path, folder: Path) -> Place:
@@ -105,7 +106,7 @@ def demoted(account: Account, programs: Path, folder: Path) -> Place:
     home = shelter / "postgres"
     home.mkdir(mode=0o700, exist_ok=True)
     os.chown(home, account.uid or 0, account.gid or 0)
-    return Place(account, programs, home)
+    return Place(account, programs, home, shelter)
 
 
 def _shelter(folder: Path) -> Path:
