@@ -12,7 +12,7 @@ help: ## This list
 
 ##@ Try it
 demo: run-env ## A bot, a chat page and everything between, on this machine: no Docker, no token
-	@$(PY) -m pillarbox_solo demo
+	@$(if $(HANDLERS),HANDLERS=$(HANDLERS)) $(PY) -m pillarbox_solo demo
 
 up: ## The whole stack in Docker; without BOT_TOKENS with the demo bot
 	@deploy/up

@@ -1,0 +1,78 @@
+"""`make faults SEEDS=1,2,3`: everything is killed under load, and the ledger is counted.
+
+The last line is one of JSON: lost, doubled, reordered, … over all seeds. Exit code 1: a promise broke.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.faults.run import Load, run
+from tests.faults.verdict import Verdict
+from tests.support.stack import running
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
+    parser.add_argument("--seeds", default="1", help="comma between: 1,2,3")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long the load lasts")
+    arguments = parser.parse_args()
+    verdicts = {
+        int(seed): _one(int(seed), Load(seconds=arguments.seconds)) for seed in arguments.seeds.split(",")
+    }
+    print(json.dumps(_sum(verdicts)))
+    return 0 if all(verdict.good for verdict in verdicts.values()) else 1
+
+
+def _one(seed: int, load: Load) -> Verdict:
+    folder = Path(tempfile.mkdtemp(prefix="pillarbox-faults-"))
+    settings = {
+        "HANDLERS": "tests.faults.bot",
+        "FAULTS_JOURNAL": str(folder / "journal"),
+        "LEASE": "2",
+        "LOG_LEVEL": "warning",
+    }
+    with running(folder, settings, dispatcher=2, sender=2, admin=0) as stack:
+        verdict = asyncio.run(run(stack, seed, load))
+    print(f"seed {seed}: {json.dumps(_told(verdict))}")
+    if verdict.good:
+        shutil.rmtree(folder)
+    else:
+        print(f"seed {seed}: logs and journal are kept in {folder}", file=sys.stderr)
+    return verdict
+
+
+def _told(verdict: Verdict) -> dict[str, object]:
+    return {
+        "lost": [_name(key) for key in verdict.lost],
+        "dead": [_name(key) for key in verdict.dead],
+        "doubled": {_name(key): count for key, count in verdict.doubled.items()},
+        "unexplained": [_name(key) for key in verdict.unexplained],
+        "reordered": [_name(key) for key in verdict.reordered],
+        "overlaps": verdict.overlaps,
+    }
+
+
+def _name(key: tuple[str, int, int]) -> str:
+    return f"{key[0]}{key[1]}:{key[2]}"
+
+
+def _sum(verdicts: dict[int, Verdict]) -> dict[str, object]:
+    return {
+        "seeds": list(verdicts),
+        "lost": sum(len(v.lost) for v in verdicts.values()),
+        "doubled": sum(len(v.doubled) for v in verdicts.values()),
+        "unexplained": sum(len(v.unexplained) for v in verdicts.values()),
+        "reordered": sum(len(v.reordered) for v in verdicts.values()),
+        "overlaps": sum(len(v.overlaps) for v in verdicts.values()),
+        "dead": sum(len(v.dead) for v in verdicts.values()),
+        "good": all(v.good for v in verdicts.values()),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
