@@ -117,8 +117,11 @@ class Storage(ABC):
     # admin
 
     @abstractmethod
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None) -> Moved:
-        """Failed updates (None: all of the bot) back to the end of their lanes, with no run counted."""
+    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+        """Failed updates (None: all of the bot) back to the end of their lanes, with no run counted.
+
+        The audit keeps which, and `by` whom, in the same transaction.
+        """
 
     @abstractmethod
     async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
