@@ -1,0 +1,139 @@
+"""From the POST of an update to its reply's arrival at the Bot API, at 50/s, beside aiogram's own webhook.
+
+Both answer each message through the same simulator. Ours stores, leases, commits, queues and sends; the
+yardstick stores nothing. Figures are milliseconds; the ratio is that of the p50s inside a round.
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+
+from pillarbox_solo.ports import free_port
+from tests.support.simulator_client import SimulatorClient
+from tests.support.stack import BOT_ID, SECRET, Stack, running
+
+RATE = 50
+CHATS = 100
+BAR = 3.0
+
+
+def update(number: int, marker: str) -> bytes:
+    chat = 5000 + number % CHATS
+    person = {"id": chat, "is_bot": False, "first_name": "Ann"}
+    message = {
+        "message_id": number,
+        "date": int(time.time()),
+        "chat": {"id": chat, "type": "private", "first_name": "Ann"},
+        "from": person,
+        "text": marker,
+    }
+    return json.dumps({"update_id": number, "message": message}).encode()
+
+
+async def measure(url: str, simulator: SimulatorClient, seconds: float, first: int) -> list[float]:
+    """Milliseconds from each POST to its reply's arrival."""
+    posted: dict[str, float] = {}
+    headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET, "Content-Type": "application/json"}
+    count = int(seconds * RATE)
+    async with aiohttp.ClientSession() as session:
+
+        async def post(number: int) -> None:
+            marker = f"r{number}"
+            body = update(number, marker)
+            posted[marker] = time.time()
+            async with session.post(url, data=body, headers=headers) as answer:
+                assert answer.status == 200, answer.status
+
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        async with asyncio.TaskGroup() as group:
+            for i in range(count):
+                await asyncio.sleep(max(0.0, start + i / RATE - loop.time()))
+                group.create_task(post(first + i))
+        for _ in range(100):
+            arrived = await _arrivals(simulator, posted)
+            if len(arrived) == count:
+                return [(at - posted[marker]) * 1000 for marker, at in arrived.items()]
+            await asyncio.sleep(0.1)
+    raise RuntimeError(f"{count - len(arrived)} of {count} replies did not arrive")
+
+
+async def _arrivals(simulator: SimulatorClient, posted: dict[str, float]) -> dict[str, float]:
+    calls = await simulator.ledger(method="sendMessage", after=min(posted.values()) - 1)
+    return {c["params"]["text"]: c["at"] for c in calls if c["params"]["text"] in posted}
+
+
+@contextmanager
+def yardstick(stack: Stack) -> Iterator[str]:
+    """aiogram answering from its own webhook server; gives the webhook's URL."""
+    port = free_port()
+    environment = {**stack.services["ingest"].environment, "YARDSTICK_PORT": str(port)}
+    process = subprocess.Popen([sys.executable, "-m", "tests.bench.aiogram_webhook"], env=environment)
+    url = f"http://127.0.0.1:{port}/webhook"
+    try:
+        _await_port(port)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _await_port(port: int) -> None:
+    for _ in range(300):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError("the yardstick did not start")
+
+
+async def rounds(stack: Stack, theirs: str, count: int, seconds: float) -> list[dict[str, float]]:
+    ours = f"{stack.services['ingest'].url}/webhook/{BOT_ID}"
+    out = []
+    async with aiohttp.ClientSession() as session:
+        simulator = SimulatorClient(stack.simulator.url, session)
+        for url, first in ((ours, 1), (theirs, 100_000)):
+            await measure(url, simulator, 1.0, first)  # warm-up
+        for number in range(1, count + 1):
+            figures = {}
+            for name, url in (("ours", ours), ("aiogram", theirs)):
+                first = number * 1_000_000 + (0 if name == "ours" else 500_000)
+                taken = await measure(url, simulator, seconds, first)
+                figures[f"{name}_p50"] = statistics.median(taken)
+                figures[f"{name}_p99"] = statistics.quantiles(taken, n=100)[98]
+            figures["ratio"] = figures["ours_p50"] / figures["aiogram_p50"]
+            print(" ".join(f"{name}={value:.2f}" for name, value in figures.items()), flush=True)
+            out.append(figures)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    short = parser.parse_args().short
+    settings = {"HANDLERS": "tests.bench.echo", "LOG_LEVEL": "warning"}
+    with (
+        tempfile.TemporaryDirectory(prefix="pillarbox-bench-") as folder,
+        running(Path(folder), settings, admin=0) as stack,
+        yardstick(stack) as theirs,
+    ):
+        figures = asyncio.run(rounds(stack, theirs, 1 if short else 5, 4.0 if short else 8.0))
+    medians = {name: round(statistics.median(f[name] for f in figures), 2) for name in figures[0]}
+    print(json.dumps({"bench": "reply", **medians, "bar": BAR, "reached": medians["ratio"] <= BAR}))
+
+
+if __name__ == "__main__":
+    main()
