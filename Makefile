@@ -18,7 +18,7 @@ up: ## The whole stack in Docker; without BOT_TOKENS with the demo bot
 	@deploy/up
 
 down: ## Stop that stack; its data stays
-	@docker compose --profile demo down
+	@deploy/down
 
 ##@ Change it
 test: dev-env ## All tests that need no Docker
@@ -32,7 +32,7 @@ check: dev-env ## Lint, types, imports, and the compose file where there is a Do
 	@.venv/bin/ruff format --check $(PATHS)
 	@.venv/bin/mypy $(wildcard shared/src services/*/src) tests
 	@.venv/bin/lint-imports
-	@if docker compose version >/dev/null 2>&1; then docker compose --profile demo config -q; else echo "no Docker client: compose.yaml is not checked"; fi
+	@if docker compose version >/dev/null 2>&1; then docker compose --env-file deploy/env.example --profile demo config -q; else echo "no Docker client: compose.yaml is not checked"; fi
 
 format: dev-env ## Put the code in its form
 	@.venv/bin/ruff check --fix $(PATHS)
