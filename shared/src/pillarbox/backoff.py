@@ -12,6 +12,11 @@ class Backoff:
     most: float = 5.0
     _next: float = field(default=0.0, init=False)
 
+    @property
+    def fresh(self) -> bool:
+        """Nothing has failed since the start, or since the last success."""
+        return not self._next
+
     def delay(self) -> float:
         """Seconds to wait now; the next answer is up to twice as long."""
         current = self._next or self.first
