@@ -1,0 +1,78 @@
+"""Runs the migrations: one starter at a time, and no lock waited for so long that the services stand."""
+
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from pillarbox.errors import SettingError, StorageUnavailable
+
+LOCK = 0x50494C4C_4D494752  # "PILLMIGR"
+OLDEST = 150000
+CONNECT_TIMEOUT = 10
+
+
+def config() -> Config:
+    alembic = Config()
+    alembic.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return alembic
+
+
+def head() -> str | None:
+    return ScriptDirectory.from_config(config()).get_current_head()
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT),
+        poolclass=NullPool,
+    )
+    try:
+        with engine.connect() as connection:
+            _locked(connection, revision)
+    except (DBAPIError, psycopg.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise StorageUnavailable(f"the migration could not run ({type(cause).__name__})") from error
+    finally:
+        engine.dispose()
+
+
+def _locked(connection: Connection, revision: str) -> None:
+    # Committed at once, so that a waiting starter holds no snapshot. The lock is the session's.
+    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": LOCK})
+    connection.commit()
+    try:
+        _check_server(connection)
+        connection.execute(text("SET lock_timeout = '5s'"))
+        connection.commit()
+        _run(connection, revision)
+    finally:
+        connection.rollback()
+        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK})
+        connection.commit()
+
+
+def _check_server(connection: Connection) -> None:
+    version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
+    if version < OLDEST:
+        raise SettingError(f"DATABASE_URL: PostgreSQL {version // 10000} is too old; use version 15 or newer")
+
+
+def _run(connection: Connection, revision: str) -> None:
+    alembic = config()
+    alembic.attributes["connection"] = connection
+    try:
+        command.upgrade(alembic, revision)
+    except CommandError as error:
+        if "Can't locate revision" not in str(error):
+            raise
+        raise SettingError(
+            "DATABASE_URL: the database is newer than this version; use the version that migrated it"
+        ) from None
