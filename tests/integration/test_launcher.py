@@ -134,9 +134,9 @@ def test_an_orphan_of_a_killed_launcher_is_ended(server: Server, kind: type[Serv
     )
     assert launcher.returncode == -signal.SIGKILL, launcher.stderr
     orphan = int(launcher.stdout)
-    assert processes.serves(orphan, server.data)
+    assert processes.runs(orphan, str(server.data))
     server.start()
-    assert not processes.serves(orphan, server.data)
+    assert not processes.runs(orphan, str(server.data))
     write(server, "kept")
     assert read(server) == ["kept"]
 

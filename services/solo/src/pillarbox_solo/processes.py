@@ -24,9 +24,9 @@ def _command_of_ps(pid: int) -> list[str]:
     return answer.stdout.split()
 
 
-def serves(pid: int, folder: Path) -> bool:
-    """Whether `pid` lives and was started on `folder`: a number alone may belong to somebody else by now."""
-    return str(folder) in command(pid)
+def runs(pid: int, mark: str) -> bool:
+    """Whether `pid` lives with `mark` as an argument: a number alone may be somebody else's by now."""
+    return mark in command(pid)
 
 
 def read_pid(file: Path) -> int | None:
@@ -37,8 +37,8 @@ def read_pid(file: Path) -> int | None:
         return None
 
 
-def end(pid: int, folder: Path, number: signal.Signals, patience: float) -> None:
-    """Ends the process that serves `folder`: the polite way for `patience` seconds, then SIGKILL."""
+def end(pid: int, mark: str, number: signal.Signals, patience: float) -> None:
+    """Ends the process that `runs` says it is: the polite way for `patience` seconds, then SIGKILL."""
     for signal_number, wait in ((number, patience), (signal.SIGKILL, 5.0)):
         try:
             os.kill(pid, signal_number)
@@ -46,6 +46,6 @@ def end(pid: int, folder: Path, number: signal.Signals, patience: float) -> None
             return
         until = time.monotonic() + wait
         while time.monotonic() < until:
-            if not serves(pid, folder):
+            if not runs(pid, mark):
                 return
             time.sleep(0.02)

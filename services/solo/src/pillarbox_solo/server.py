@@ -120,8 +120,8 @@ class Server(ABC):
         pid = processes.read_pid(self.pid_file)
         if pid is None:
             return
-        if processes.serves(pid, self.data):
-            processes.end(pid, self.data, self.stop_signal, 15.0)
+        if processes.runs(pid, str(self.data)):
+            processes.end(pid, str(self.data), self.stop_signal, 15.0)
         self.pid_file.unlink(missing_ok=True)
 
     def _bring_up(self, until: float) -> None:

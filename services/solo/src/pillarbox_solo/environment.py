@@ -1,0 +1,97 @@
+"""`.pillarbox/env`: every setting that the demo uses, for its services, for the command line and for people.
+
+Secrets and ports are made once and kept; a port that is taken today is replaced.
+"""
+
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pillarbox_solo.ports import HOST, free_port
+
+PORTS = {
+    "INGEST_PORT": 8080,
+    "DISPATCHER_PORT": 8081,
+    "SENDER_PORT": 8082,
+    "ADMIN_PORT": 8083,
+    "SIMULATOR_PORT": 8084,
+    "POSTGRES_PORT": 0,
+    "VALKEY_PORT": 0,
+}
+DATABASE = "pillarbox"
+HANDLERS = "examples.echo_bot.bot"
+OURS = {"DATABASE_DIRECT_URL", "STORAGE", "RECEIVE", "TELEGRAM_PROXY", "ALLOW_UNSAFE_DURABILITY"}
+
+
+def _bot_token() -> str:
+    return f"{secrets.choice(range(10**9, 10**10))}:{secrets.token_urlsafe(26)}"
+
+
+SECRETS: dict[str, Callable[[], str]] = {
+    "BOT_TOKENS": _bot_token,
+    "WEBHOOK_SECRET": lambda: secrets.token_urlsafe(32),
+    "ADMIN_TOKENS": lambda: f"demo:read+act+payload:{secrets.token_urlsafe(16)}",
+}
+
+
+def compose(kept: Mapping[str, str], given: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The settings of this start, out of those of the last one. `HANDLERS` may be `given`."""
+    settings = {name: kept.get(name) or make() for name, make in SECRETS.items()} | _ports(kept)
+    address = {service: f"http://{HOST}:{settings[f'{service}_PORT']}" for service in ("INGEST", "SIMULATOR")}
+    return (
+        settings
+        | {
+            "DATABASE_URL": f"postgresql://postgres@{HOST}:{settings['POSTGRES_PORT']}/{DATABASE}",
+            "REDIS_URL": f"redis://{HOST}:{settings['VALKEY_PORT']}/0",
+            "WEBHOOK_URL": address["INGEST"],
+            "TELEGRAM_API_BASE": address["SIMULATOR"],
+            "HANDLERS": given.get("HANDLERS") or HANDLERS,
+            "SIMULATOR_DATA": str(folder / "simulator"),
+            "SEND_TIMEOUT": "8",  # so that Ctrl+C is quick while the simulated Telegram hangs
+            "STOP_TIMEOUT": "10",
+            "LEASE": "5",
+        }
+        | {f"{name.removesuffix('_PORT')}_HOST": HOST for name in PORTS if PORTS[name]}
+    )
+
+
+def replaced(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of ports that could not be the usual ones, with the ports that were taken instead."""
+    return {name: settings[name] for name, usual in PORTS.items() if usual and settings[name] != str(usual)}
+
+
+def _ports(kept: Mapping[str, str]) -> dict[str, str]:
+    ports: dict[str, str] = {}
+    for name, preferred in PORTS.items():
+        wanted = preferred or int(kept.get(name, 0))
+        ports[name] = str(free_port(wanted, {int(port) for port in ports.values()}))
+    return ports
+
+
+def read(file: Path) -> dict[str, str]:
+    """What the last start wrote; nothing at the first one."""
+    if not file.exists():
+        return {}
+    pairs = (line.partition("=") for line in file.read_text(encoding="utf-8").splitlines() if "=" in line)
+    return {name: "".join(shlex.split(value)) for name, _, value in pairs}
+
+
+def write(file: Path, settings: Mapping[str, str]) -> None:
+    """Whole or not at all, and for its owner's eyes only. A shell can read it too."""
+    text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in sorted(settings.items()))
+    fresh = file.with_name(f"{file.name}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    fresh.replace(file)
+
+
+def for_child(settings: Mapping[str, str], given: Mapping[str, str], root: Path) -> dict[str, str]:
+    """What a service is started with: ours before whatever the person's own environment says."""
+    names = OURS.union(settings)
+    names |= {f"{name}_FILE" for name in names}
+    path = os.pathsep.join(part for part in (str(root), given.get("PYTHONPATH", "")) if part)
+    kept = {name: value for name, value in given.items() if name not in names}
+    return kept | dict(settings) | {"LOG_FORMAT": "json", "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,55 @@
+import stat
+from pathlib import Path
+
+from pillarbox_solo import environment
+from pillarbox_solo.ports import free_port
+
+
+def test_secrets_are_made_once_and_ports_are_kept(tmp_path: Path) -> None:
+    first = environment.compose({}, {}, tmp_path)
+    environment.write(tmp_path / "env", first)
+    second = environment.compose(environment.read(tmp_path / "env"), {}, tmp_path)
+    for name in ("BOT_TOKENS", "WEBHOOK_SECRET", "ADMIN_TOKENS", "DATABASE_URL", "REDIS_URL"):
+        assert second[name] == first[name]
+    assert environment.compose({}, {}, tmp_path)["BOT_TOKENS"] != first["BOT_TOKENS"]
+
+
+def test_the_file_is_for_its_owner_alone_and_survives_odd_values(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    settings = {"SIMULATOR_DATA": "/a folder/with 'quotes'", "HANDLERS": "my_bot"}
+    environment.write(file, settings)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert environment.read(file) == settings
+
+
+def test_every_port_is_another_one(tmp_path: Path) -> None:
+    settings = environment.compose({"VALKEY_PORT": "8080", "POSTGRES_PORT": "8080"}, {}, tmp_path)
+    assert len({settings[name] for name in environment.PORTS}) == len(environment.PORTS)
+
+
+def test_a_taken_port_is_replaced_and_named() -> None:
+    settings = {name: str(usual or free_port()) for name, usual in environment.PORTS.items()}
+    assert environment.replaced(settings) == {}
+    assert environment.replaced(settings | {"ADMIN_PORT": "15000"}) == {"ADMIN_PORT": "15000"}
+
+
+def test_a_bot_of_ones_own_is_given_by_its_module(tmp_path: Path) -> None:
+    assert environment.compose({}, {"HANDLERS": "my_bot"}, tmp_path)["HANDLERS"] == "my_bot"
+    kept = {"HANDLERS": "my_bot"}
+    assert environment.compose(kept, {}, tmp_path)["HANDLERS"] == environment.HANDLERS
+
+
+def test_the_persons_own_environment_changes_no_setting_of_ours(tmp_path: Path) -> None:
+    given = {
+        "DATABASE_URL": "elsewhere",
+        "BOT_TOKENS_FILE": "/elsewhere",
+        "DATABASE_DIRECT_URL": "elsewhere",
+        "PYTHONPATH": "/mine",
+        "CONCURRENCY": "2",
+    }
+    child = environment.for_child({"DATABASE_URL": "ours", "BOT_TOKENS": "ours"}, given, tmp_path)
+    assert child["DATABASE_URL"] == "ours"
+    assert "BOT_TOKENS_FILE" not in child
+    assert "DATABASE_DIRECT_URL" not in child
+    assert child["CONCURRENCY"] == "2"
+    assert child["PYTHONPATH"] == f"{tmp_path}:/mine"
