@@ -6,7 +6,8 @@
     │   ├── StorageUnavailable  passing: the database is away, full or slow; the same call may be tried again
     │   └── StorageRefused      final: the database will never take this data; set it aside
     ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
-    └── MessageRefused          final: an element that is no outbound message, with the reason
+    ├── MessageRefused          final: an element that is no outbound message, with the reason
+    └── MessageKept             kept in flight: a later run, configured otherwise, can read this element
 
 What is passing is retried by a loop with back-off; what is final is told to a person and kept.
 """
@@ -41,4 +42,12 @@ class MessageRefused(PillarboxError):
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+class MessageKept(PillarboxError):
+    """A refused pickle, or an envelope of a newer version. `reason` is one word."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
         self.reason = reason

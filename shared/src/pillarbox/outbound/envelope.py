@@ -1,11 +1,24 @@
 """One outbound message on the wire: the only module that reads or writes it (DESIGN, Outbound)."""
 
+import math
+import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+import msgspec
+
+from pillarbox.errors import MessageKept, MessageRefused
 from pillarbox.ids import BotId
 
 OnDoubt = Literal["resend", "drop", "hold"]
+
+VERSION = 1
+METHOD = re.compile(r"[A-Za-z]{1,64}")
+PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,256}")
+NOT_QUEUED = frozenset({"setwebhook", "deletewebhook", "logout", "close"})
+ON_DOUBT = frozenset({"resend", "drop", "hold"})
+KEYS = frozenset({"v", "method", "params", "bot", "id", "not_before", "expires_at", "on_doubt", "trace"})
+PICKLE = re.compile(rb"\x80[\x02-\x05]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +33,103 @@ class Envelope:
     expires_at: float | None = None
     on_doubt: OnDoubt = "resend"
     trace: str | None = None
+
+
+def encode(envelope: Envelope) -> bytes:
+    """One element of the door: a JSON object with what is set and nothing else."""
+    fields: dict[str, Any] = {"method": envelope.method, "params": envelope.params}
+    for name in ("bot", "id", "not_before", "expires_at", "trace"):
+        value = getattr(envelope, name)
+        if value is not None:
+            fields[name] = value
+    if envelope.on_doubt != "resend":
+        fields["on_doubt"] = envelope.on_doubt
+    return msgspec.json.encode(fields)
+
+
+def decode(element: bytes) -> Envelope:
+    """Reads one element. Raises MessageRefused for what will never be a message here, and MessageKept for
+    what a later run with another configuration can read. Errors name the field and never quote a value.
+    """
+    if PICKLE.match(element):
+        raise MessageKept("pickle")
+    fields = _object(element)
+    version = fields.get("v", VERSION)
+    if type(version) is int and version > VERSION:
+        raise MessageKept("version")
+    if "function" in fields and "method" not in fields:
+        raise MessageRefused("old_form", "envelopes of django-aiogram are not read yet")
+    unknown = fields.keys() - KEYS
+    if unknown or version != VERSION:
+        raise MessageRefused("unknown_field", "v" if not unknown else f"{len(unknown)} of them")
+    return Envelope(
+        method=_method(fields),
+        params=_params(fields),
+        bot=_bot(fields),
+        id=_text(fields, "id"),
+        not_before=_time(fields, "not_before"),
+        expires_at=_time(fields, "expires_at"),
+        on_doubt=_on_doubt(fields),
+        trace=_text(fields, "trace"),
+    )
+
+
+def _object(element: bytes) -> dict[str, Any]:
+    try:
+        fields = msgspec.json.decode(element)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise MessageRefused("json") from None
+    if not isinstance(fields, dict):
+        raise MessageRefused("shape", "not a JSON object")
+    return fields
+
+
+def _method(fields: dict[str, Any]) -> str:
+    method = fields.get("method")
+    if not isinstance(method, str) or not METHOD.fullmatch(method):
+        raise MessageRefused("method", "it must be the name of a Bot API method")
+    lower = method.lower()
+    if lower in NOT_QUEUED or lower.startswith("get"):
+        raise MessageRefused("method_refused", "it may not be queued")
+    return method
+
+
+def _params(fields: dict[str, Any]) -> dict[str, Any]:
+    params = fields.get("params", {})
+    if not isinstance(params, dict):
+        raise MessageRefused("params", "they must be a JSON object")
+    return params
+
+
+def _bot(fields: dict[str, Any]) -> BotId | None:
+    bot = fields.get("bot")
+    if bot is None:
+        return None
+    if type(bot) is not int or not 0 < bot < 1 << 63:
+        raise MessageRefused("bot", "it must be the number before the colon of a token")
+    return BotId(bot)
+
+
+def _text(fields: dict[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not PRINTABLE.fullmatch(value):
+        raise MessageRefused(name, "1 to 256 characters, none of them a control character")
+    return value
+
+
+def _time(fields: dict[str, Any], name: str) -> float | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not math.isfinite(value) or not 0 <= value < 1e11:
+        raise MessageRefused(name, "Unix seconds")
+    return float(value)
+
+
+def _on_doubt(fields: dict[str, Any]) -> OnDoubt:
+    value = fields.get("on_doubt", "resend")
+    if not isinstance(value, str) or value not in ON_DOUBT:
+        raise MessageRefused("on_doubt", "resend, drop or hold")
+    return cast("OnDoubt", value)

@@ -1,0 +1,40 @@
+"""Connections to Redis. No call is repeated behind our back: that loses or doubles messages."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.maint_notifications import MaintNotificationsConfig
+
+from pillarbox.errors import QueueUnavailable
+from pillarbox.settings import RedisSettings
+
+
+def connect(settings: RedisSettings, *, blocking: bool = False) -> "Redis":
+    """A client that speaks bytes. A blocking one has a single connection, so that its id can be ended."""
+    return Redis.from_url(
+        settings.redis_url.get_secret_value(),
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=settings.redis_timeout,
+        socket_connect_timeout=settings.redis_timeout,
+        socket_keepalive=True,
+        decode_responses=False,
+        health_check_interval=0,
+        single_connection_client=blocking,
+        maint_notifications_config=MaintNotificationsConfig(enabled=False),
+        max_connections=16,
+    )
+
+
+@contextmanager
+def passing() -> Iterator[None]:
+    """What Redis and the network raise, as QueueUnavailable with its type and the answer's first word."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        word = str(error).partition(" ")[0]
+        detail = f" {word}" if word.isupper() and word.isalpha() else ""
+        raise QueueUnavailable(f"Redis: {type(error).__name__}{detail}") from None

@@ -1,0 +1,65 @@
+"""Every key of the outbound queue. `Q` is REDIS_MESSAGES_KEY; a lane is `<bot>:<class>:<chat>`.
+
+| key                        | type   | holds |
+|----------------------------|--------|---|
+| `Q`, `Q:bulk`              | list   | the doors, for everything and for broadcasts |
+| `<door>:processing:<name>` | list   | taken from a door by a worker and not yet filed |
+| `<door>:lists`             | set    | names whose processing list may hold something |
+| `<door>:lease`             | hash   | who takes from the door: token, owner, until, connection |
+| `Q:kept`                   | list   | elements that only a later run can read; in flight till then |
+| `Q:lane:<lane>`            | list   | messages of a lane in order; only its head may be out |
+| `Q:ready:<bot>:<class>`    | zset   | chats with work and no call out, by when they may be sent to |
+| `Q:delayed:<bot>`          | zset   | messages that enter their lane when they are due |
+| `Q:heads`                  | hash   | lane to `attempts unsent doubts` of its head, if one counts |
+| `Q:workers`                | hash   | incarnation to name of each worker |
+| `Q:heartbeat:<name>`       | string | the incarnation that lives under the name; expires |
+| `Q:claims:<incarnation>`   | hash   | lane to token of what is being sent; `kept <token>`: set aside |
+| `Q:blocked:<bot>`          | hash   | chat to the time until which Telegram told us to wait |
+| `Q:floods:<bot>`           | zset   | chats that were answered 429, by time: three in 5 s pause the bot |
+| `Q:failing:<bot>`          | hash   | chats whose sends failed in a row, and how often; `row` |
+| `Q:pause:<bot>`            | hash   | kind (flood, token, outage, trial), until, tries, lane |
+| `Q:bell:<bot>`             | list   | one element when there may be work: idle workers block on it |
+| `Q:id:<bot>:<id>`          | string | a message with this id was filed; expires after 24 h |
+| `Q:dead:<bot>`             | zset   | numbers of dead messages by time of death; `-` is no known bot |
+| `Q:dead:<bot>:body`        | hash   | number to a line of JSON (reason, attempts, ...) and the message |
+| `Q:buried`                 | hash   | reason to how many died of it |
+| `Q:depth:<bot>`            | hash   | class to messages in lanes |
+| `Q:bots`                   | set    | bots that ever had a message |
+| `Q:numbers`                | hash   | counters: message, token, dead, trimmed |
+
+A message in a lane is one line `<number> TAB <filed, ms> TAB <on_doubt> TAB <id>` and, behind it, the element
+as it came.
+A lane that is not empty is either ready or claimed, never both: this is what the scripts keep.
+Every time in Redis is in milliseconds of Redis's own clock.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys that are used outside of the scripts, which derive the rest from the queue's name."""
+
+    queue: str
+
+    @property
+    def doors(self) -> tuple[str, str]:
+        return self.queue, f"{self.queue}:bulk"
+
+    @property
+    def kept(self) -> str:
+        return f"{self.queue}:kept"
+
+    @property
+    def workers(self) -> str:
+        return f"{self.queue}:workers"
+
+    def claims(self, incarnation: str) -> str:
+        return f"{self.queue}:claims:{incarnation}"
+
+    def bell(self, bot: int) -> str:
+        return f"{self.queue}:bell:{bot}"
+
+    @staticmethod
+    def processing(door: str, name: str) -> str:
+        return f"{door}:processing:{name}"

@@ -1,0 +1,123 @@
+"""Messages into the lanes, and what can be seen of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from redis.asyncio import Redis
+
+from pillarbox.errors import MessageKept, MessageRefused, QueueUnavailable
+from pillarbox.ids import BotId
+from pillarbox.outbound.envelope import Envelope, decode
+from pillarbox.outbound.keys import Keys
+from pillarbox.outbound.lane import Lane, chat_of, class_of
+from pillarbox.outbound.scripts import Scripts
+
+AT_ONCE = 256
+BYTES_AT_ONCE = 4 << 20
+NOBODY = "-"
+
+Arguments = tuple[str | bytes | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """An element to file. `bot` and `id` are for one that names none; an `id` is filed once within 24 h."""
+
+    element: bytes = field(repr=False)
+    bot: BotId | None = None
+    id: str | None = None
+    bulk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The list that elements leave when they are filed, as long as the door's lease is held."""
+
+    list: str
+    lease: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    filed: int = 0
+    repeats: int = 0
+    dead: int = 0
+    kept: int = 0
+
+    def __add__(self, other: "Filed") -> "Filed":
+        return Filed(
+            self.filed + other.filed,
+            self.repeats + other.repeats,
+            self.dead + other.dead,
+            self.kept + other.kept,
+        )
+
+
+class LeaseLost(QueueUnavailable):
+    """Another worker holds the door now; nothing was changed."""
+
+
+class Lanes:
+    """The lanes of a queue. Every method raises QueueUnavailable; `file` may then be called again."""
+
+    def __init__(
+        self, redis: "Redis", queue: str, *, max_dead: int = 10_000, max_message: int = 1 << 20
+    ) -> None:
+        self.keys = Keys(queue)
+        self.scripts = Scripts(redis, queue)
+        self._max_dead = max_dead
+        self._max_message = max_message
+
+    async def file(self, filings: Sequence[Filing], source: Source | None = None) -> Filed:
+        """Files all of them, in this order inside each lane. What is no message is dead with the reason.
+
+        Without a source it is safe to repeat for filings that have an id. With one, the filings must be the
+        first elements of its list; LeaseLost says that they are another worker's now.
+        """
+        total = Filed()
+        for part in _parts(filings):
+            arguments = [argument for filing in part for argument in self._arguments(filing)]
+            total += await self._file(arguments, source)
+        return total
+
+    async def _file(self, arguments: list[str | bytes | int], source: Source | None) -> Filed:
+        where = (source.list, source.lease, source.token) if source else ("", "", "")
+        held, *counts = await self.scripts.call("file", *where, self._max_dead, *arguments)
+        if not held:
+            raise LeaseLost("the door's lease is another worker's")
+        return Filed(*counts)
+
+    def _arguments(self, filing: Filing) -> Arguments:
+        bot = str(filing.bot) if filing.bot is not None else NOBODY
+        try:
+            if len(filing.element) > self._max_message:
+                raise MessageRefused("too_big", f"more than {self._max_message} bytes")
+            envelope = decode(filing.element)
+            return self._message(filing, envelope)
+        except MessageRefused as refused:
+            detail = str(refused).partition(": ")[2]
+            return ("dead", bot, "", filing.id or "", 0, refused.reason, detail, filing.element)
+        except MessageKept as kept:
+            return ("kept", bot, "", "", 0, kept.reason, "", filing.element)
+
+    def _message(self, filing: Filing, envelope: Envelope) -> Arguments:
+        bot = envelope.bot if envelope.bot is not None else filing.bot
+        if bot is None:
+            raise MessageRefused("bot", "it names no bot, and there are several")
+        lane = Lane(bot, class_of(envelope, filing.bulk), chat_of(envelope))
+        due = int((envelope.not_before or 0) * 1000)
+        mark = filing.id or envelope.id or ""
+        return ("file", str(bot), str(lane), mark, due, envelope.on_doubt, "", filing.element)
+
+
+def _parts(filings: Sequence[Filing]) -> Iterator[Sequence[Filing]]:
+    """Few and small enough for one call each: Redis serves nobody else while a script runs."""
+    begin = size = 0
+    for index, filing in enumerate(filings):
+        if index > begin and (index - begin == AT_ONCE or size + len(filing.element) > BYTES_AT_ONCE):
+            yield filings[begin:index]
+            begin, size = index, 0
+        size += len(filing.element)
+    if begin < len(filings):
+        yield filings[begin:]

@@ -1,0 +1,88 @@
+-- Put before every script: the words they share. KEYS[1] is the queue's name; times are ms of Redis's clock.
+local Q = KEYS[1]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local BEAT, REMEMBER = 10000, 86400
+
+local function number(name)
+  return redis.call('HINCRBY', Q .. ':numbers', name, 1)
+end
+
+local function parse(lane)
+  return string.match(lane, '^([^:]+):(%a+):(.*)$')
+end
+
+local function ring(bot)
+  local bell = Q .. ':bell:' .. bot
+  if redis.call('EXISTS', bell) == 0 then redis.call('LPUSH', bell, '1') end
+end
+
+local function ready(lane, at)
+  local bot, class, chat = parse(lane)
+  redis.call('ZADD', Q .. ':ready:' .. bot .. ':' .. class, at, chat)
+end
+
+-- A lane of one was empty, so it was neither ready nor claimed.
+local function enter(lane, message)
+  local bot, class = parse(lane)
+  redis.call('HINCRBY', Q .. ':depth:' .. bot, class, 1)
+  if redis.call('RPUSH', Q .. ':lane:' .. lane, message) == 1 then
+    ready(lane, now)
+    ring(bot)
+  end
+end
+
+local function head(lane)
+  local state = redis.call('HGET', Q .. ':heads', lane) or '0 0 0'
+  local attempts, unsent, doubts = string.match(state, '^(%d+) (%d+) (%d+)$')
+  return { attempts = tonumber(attempts), unsent = tonumber(unsent), doubts = tonumber(doubts) }
+end
+
+local function keep_head(lane, h)
+  redis.call('HSET', Q .. ':heads', lane, h.attempts .. ' ' .. h.unsent .. ' ' .. h.doubts)
+end
+
+-- The head leaves its lane; the next one is ready at once.
+local function leave(lane)
+  local bot, class = parse(lane)
+  local message = redis.call('LPOP', Q .. ':lane:' .. lane)
+  redis.call('HDEL', Q .. ':heads', lane)
+  redis.call('HINCRBY', Q .. ':depth:' .. bot, class, -1)
+  if redis.call('EXISTS', Q .. ':lane:' .. lane) == 1 then ready(lane, now) end
+  return message
+end
+
+-- Dead, with the reason; the list keeps the newest, and what it forgets is counted.
+local function bury(bot, lane, reason, detail, attempts, message, most)
+  local dead, id = Q .. ':dead:' .. bot, string.format('%012d', number('dead'))
+  local about = cjson.encode({ lane = lane, reason = reason, detail = detail, attempts = attempts, at = now })
+  redis.call('ZADD', dead, now, id)
+  redis.call('HSET', dead .. ':body', id, about .. '\n' .. message)
+  redis.call('SADD', Q .. ':bots', bot)
+  redis.call('HINCRBY', Q .. ':buried', reason, 1)
+  local over = math.min(redis.call('ZCARD', dead) - most, 1000)
+  if over > 0 then
+    local oldest = redis.call('ZRANGE', dead, 0, over - 1)
+    redis.call('ZREM', dead, unpack(oldest))
+    redis.call('HDEL', dead .. ':body', unpack(oldest))
+    redis.call('HINCRBY', Q .. ':numbers', 'trimmed', over)
+  end
+end
+
+-- A claim whose send has an unknown end: one copy more, or dead. Says which.
+local function doubt(lane, most)
+  local message = redis.call('LINDEX', Q .. ':lane:' .. lane, 0)
+  if not message then return 'gone' end
+  local h = head(lane)
+  h.doubts = h.doubts + 1
+  if string.match(message, '^%d+\t%d+\t(%a+)') == 'resend' and h.doubts < 2 then
+    keep_head(lane, h)
+    ready(lane, now)
+    ring((parse(lane)))
+    return 'again'
+  end
+  local bot = parse(lane)
+  bury(bot, lane, 'doubt', '', h.attempts + h.doubts, leave(lane), most)
+  ring(bot)
+  return 'dead'
+end

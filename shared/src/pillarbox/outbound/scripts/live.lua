@@ -1,0 +1,17 @@
+-- A worker's name and heartbeat. ARGV: verb, name, incarnation
+--   enter, beat -> 1, or 0 where another incarnation lives under the name
+--   leave       -> 1: the heartbeat is removed, and the worker forgotten if it claims nothing
+local verb, name, incarnation = ARGV[1], ARGV[2], ARGV[3]
+local heartbeat = Q .. ':heartbeat:' .. name
+local living = redis.call('GET', heartbeat)
+if verb == 'leave' then
+  if living == incarnation then redis.call('DEL', heartbeat) end
+  if redis.call('EXISTS', Q .. ':claims:' .. incarnation) == 0 then
+    redis.call('HDEL', Q .. ':workers', incarnation)
+  end
+  return 1
+end
+if living and living ~= incarnation then return 0 end
+redis.call('SET', heartbeat, incarnation, 'PX', BEAT)
+redis.call('HSET', Q .. ':workers', incarnation, name)
+return 1

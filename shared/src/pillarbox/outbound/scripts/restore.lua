@@ -1,0 +1,15 @@
+-- After an answer that was lost: claims that this worker never heard of are given back; nothing of them was sent.
+-- ARGV: incarnation, then the tokens it knows. Returns how many were given back.
+local claims, known, back = Q .. ':claims:' .. ARGV[1], {}, 0
+for i = 2, #ARGV do known[ARGV[i]] = true end
+local held = redis.call('HGETALL', claims)
+for i = 1, #held, 2 do
+  local token = string.gsub(held[i + 1], '^kept ', '')
+  if not known[token] then
+    redis.call('HDEL', claims, held[i])
+    ready(held[i], now)
+    ring((parse(held[i])))
+    back = back + 1
+  end
+end
+return back

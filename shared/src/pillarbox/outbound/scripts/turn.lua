@@ -1,0 +1,200 @@
+-- One turn of a worker: ends its sends and claims the next ones, in one call.
+-- ARGV: name, incarnation, slots, most dead, number of bots, bots, then 7 an end:
+--   incarnation of the claim, lane, token, verdict, delay or reason, what is counted or detail, health
+-- Returns {alive, now, ms until there is more (-1: not known), bots to probe, tokens lost,
+--   {lane, token, head, trial, message} of each claim, bots paused by this turn}.
+local name, incarnation, slots, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local bots, probes, lost, claimed, paused, wait = {}, {}, {}, {}, {}, -1
+for i = 1, tonumber(ARGV[5]) do bots[i] = ARGV[5 + i] end
+
+local function sooner(ms)
+  if wait < 0 or ms < wait then wait = math.max(ms, 0) end
+end
+
+local function pause(bot, kind, delay)
+  local key = Q .. ':pause:' .. bot
+  local held = redis.call('HMGET', key, 'kind', 'until')
+  local till = now + delay
+  if held[1] == 'token' and kind ~= 'token' then return end
+  if held[1] == kind and tonumber(held[2]) >= till then return end
+  if held[1] == 'outage' and kind == 'flood' then return end
+  redis.call('DEL', key)
+  redis.call('HSET', key, 'kind', kind, 'until', till, 'tries', 0)
+  paused[#paused + 1] = bot .. ' ' .. kind
+end
+
+local function others_wait(bot)
+  for _, class in ipairs({ 'answer', 'interactive', 'bulk' }) do
+    if redis.call('EXISTS', Q .. ':ready:' .. bot .. ':' .. class) == 1 then return true end
+  end
+  return false
+end
+
+-- Sends that failed in a row, on different chats where more than one waits, are an outage: the bot pauses.
+local function down(bot, chat, lane)
+  local key, trial = Q .. ':pause:' .. bot, redis.call('HMGET', Q .. ':pause:' .. bot, 'kind', 'lane', 'tries')
+  if trial[1] == 'trial' then
+    if trial[2] == lane then
+      redis.call('HSET', key, 'kind', 'outage', 'until', now + math.min(1000 * 2 ^ tonumber(trial[3]), 15000))
+    end
+    return
+  end
+  local failing = Q .. ':failing:' .. bot
+  redis.call('HINCRBY', failing, chat, 1)
+  local row = redis.call('HINCRBY', failing, 'row', 1)
+  redis.call('PEXPIRE', failing, 600000)
+  if redis.call('HLEN', failing) > 3 or (row >= 5 and not others_wait(bot)) then pause(bot, 'outage', 1000) end
+end
+
+local function up(bot)
+  redis.call('DEL', Q .. ':failing:' .. bot)
+  local kind = redis.call('HGET', Q .. ':pause:' .. bot, 'kind')
+  if kind == 'trial' or kind == 'outage' then redis.call('DEL', Q .. ':pause:' .. bot) end
+end
+
+-- The longest wait that Telegram asked for counts, for every worker.
+local function flood(bot, chat, delay)
+  local blocked, till = Q .. ':blocked:' .. bot, now + delay
+  if tonumber(redis.call('HGET', blocked, chat) or '0') < till then redis.call('HSET', blocked, chat, till) end
+  local floods = Q .. ':floods:' .. bot
+  redis.call('ZREMRANGEBYSCORE', floods, '-inf', now - 5000)
+  redis.call('ZADD', floods, now, chat)
+  redis.call('PEXPIRE', floods, 5000)
+  local no_chat = not string.match(chat, '^[-@?%d]')
+  if no_chat or redis.call('ZCARD', floods) >= 3 then pause(bot, 'flood', delay) end
+end
+
+local function finish(lane, verdict, a, b)
+  local bot, _, chat = parse(lane)
+  if verdict == 'sent' then
+    leave(lane)
+  elseif verdict == 'dead' then
+    local h = head(lane)
+    bury(bot, lane, a, b, h.attempts + h.doubts + (a == 'doubt' and 1 or 0), leave(lane), most)
+  elseif verdict == 'again' then
+    local h = head(lane)
+    if h[b] then
+      h[b] = h[b] + 1
+      keep_head(lane, h)
+    end
+    ready(lane, now + tonumber(a))
+  elseif verdict == 'flood' then
+    flood(bot, chat, tonumber(a))
+    ready(lane, now + tonumber(a))
+  elseif verdict == 'token' then
+    pause(bot, 'token', tonumber(a))
+    ready(lane, now)
+  end
+end
+
+local at = 6 + #bots
+for i = at, #ARGV, 7 do
+  local claims, lane, token, verdict = Q .. ':claims:' .. ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  local bot, _, chat = parse(lane)
+  if redis.call('HGET', claims, lane) ~= token then
+    lost[#lost + 1] = token
+  elseif verdict == 'kept' then
+    redis.call('HSET', claims, lane, 'kept ' .. token)
+  else
+    redis.call('HDEL', claims, lane)
+    if ARGV[i + 6] == 'up' then up(bot) end
+    finish(lane, verdict, ARGV[i + 4], ARGV[i + 5])
+    if ARGV[i + 6] == 'down' then down(bot, chat, lane) end
+  end
+end
+
+local function due(bot)
+  local key = Q .. ':delayed:' .. bot
+  local found = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, 100)
+  for _, delayed in ipairs(found) do
+    local lane, message = string.match(delayed, '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d([^\n]*)\n(.*)$')
+    redis.call('ZREM', key, delayed)
+    enter(lane, message)
+  end
+  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first[2] then sooner(tonumber(first[2]) - now) end
+end
+
+-- May a message of this chat go now? Every limit is asked here. Returns 0, or the time from which it may.
+local function may_go(bot, chat)
+  local blocked = Q .. ':blocked:' .. bot
+  local till = tonumber(redis.call('HGET', blocked, chat) or '0')
+  if till > now then return till end
+  if till > 0 then redis.call('HDEL', blocked, chat) end
+  return 0
+end
+
+local function claim(bot, class, chat, trial)
+  local lane, token = bot .. ':' .. class .. ':' .. chat, tostring(number('token'))
+  redis.call('ZREM', Q .. ':ready:' .. bot .. ':' .. class, chat)
+  local message = redis.call('LINDEX', Q .. ':lane:' .. lane, 0)
+  if not message then return end
+  redis.call('HSET', Q .. ':claims:' .. incarnation, lane, token)
+  local state = redis.call('HGET', Q .. ':heads', lane) or '0 0 0'
+  claimed[#claimed + 1] = { lane, token, state, trial, message }
+  if trial == 1 then
+    redis.call('HSET', Q .. ':pause:' .. bot, 'lane', lane, 'until', now + 60000)
+  end
+end
+
+local function claim_class(bot, class, room, trial)
+  local key, asked, before = Q .. ':ready:' .. bot .. ':' .. class, 0, #claimed
+  while #claimed - before < room and asked < 1000 do
+    local wanted = room - (#claimed - before)
+    local chats = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, wanted)
+    if #chats == 0 then break end
+    for _, chat in ipairs(chats) do
+      local till = may_go(bot, chat)
+      if till > 0 then redis.call('ZADD', key, till, chat) else claim(bot, class, chat, trial) end
+    end
+    asked = asked + #chats
+  end
+  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first[2] then sooner(tonumber(first[2]) - now) end
+end
+
+-- How many messages of a bot may be claimed now: none while it is paused, one on trial.
+local function room_of(bot)
+  local key = Q .. ':pause:' .. bot
+  local held = redis.call('HMGET', key, 'kind', 'until', 'tries')
+  if not held[1] then return slots - #claimed, 0 end
+  local left = tonumber(held[2]) - now
+  if left > 0 then
+    sooner(left)
+    return 0, 0
+  end
+  if held[1] == 'flood' then
+    redis.call('DEL', key)
+    return slots - #claimed, 0
+  end
+  if held[1] == 'trial' then return 1, 1 end
+  local tries = redis.call('HINCRBY', key, 'tries', 1)
+  local again = held[1] == 'token' and 30000 or math.min(1000 * 2 ^ tries, 15000)
+  redis.call('HSET', key, 'until', now + again)
+  probes[#probes + 1] = bot
+  sooner(again)
+  return 0, 0
+end
+
+local alive = 1
+local heartbeat = Q .. ':heartbeat:' .. name
+local living = redis.call('GET', heartbeat)
+if living and living ~= incarnation then alive = 0 end
+if alive == 1 and slots > 0 then
+  redis.call('SET', heartbeat, incarnation, 'PX', BEAT)
+  redis.call('HSET', Q .. ':workers', incarnation, name)
+  for _, bot in ipairs(bots) do
+    due(bot)
+    local room, trial = room_of(bot)
+    for _, class in ipairs({ 'answer', 'interactive', 'bulk' }) do
+      local left = math.min(room, slots - #claimed)
+      if left > 0 then
+        local before = #claimed
+        claim_class(bot, class, left, trial)
+        room = room - (#claimed - before)
+      end
+    end
+    if #claimed >= slots and others_wait(bot) then ring(bot) end
+  end
+end
+return { alive, now, wait, probes, lost, claimed, paused }
