@@ -1,0 +1,130 @@
+"""The REST API under `/api/v1`."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import AwareDatetime
+
+from pillarbox.ids import BotId, RowId, UpdateId
+from pillarbox_admin import payload
+from pillarbox_admin.access import bearer
+from pillarbox_admin.acts import Which
+from pillarbox_admin.cursor import Cursor
+from pillarbox_admin.holders import Holder, Right
+from pillarbox_admin.parts import Given
+from pillarbox_admin.problems import MEDIA_TYPE, Problem
+from pillarbox_admin.reader import LIMIT, Asked, Page
+from pillarbox_admin.views import (
+    INT64,
+    Bots,
+    Choice,
+    FailedUpdateInFull,
+    FailedUpdates,
+    MalformedBodies,
+    ProblemDetails,
+    Result,
+)
+
+MayRead = Annotated[Holder, Depends(bearer(Right.READ))]
+MayAct = Annotated[Holder, Depends(bearer(Right.ACT))]
+MaySeePayload = Annotated[Holder, Depends(bearer(Right.PAYLOAD))]
+
+BotPath = Annotated[BotId, Path(ge=0, le=INT64, examples=[123456])]
+UpdatePath = Annotated[UpdateId, Path(ge=0, le=INT64, examples=[730152498])]
+Limit = Annotated[int, Query(ge=1, le=LIMIT)]
+After = Annotated[str | None, Query(description="`next` of the page before", max_length=200)]
+Time = Annotated[AwareDatetime | None, Query(examples=["2026-01-31T12:00:00Z"])]
+
+
+def asked(
+    since: Annotated[AwareDatetime | None, Query(alias="from", description="failed then or later")] = None,
+    to: Annotated[AwareDatetime | None, Query(description="failed before then")] = None,
+    kind: Annotated[str | None, Query(max_length=64, examples=["message"])] = None,
+    chat_id: Annotated[int | None, Query(ge=-INT64 - 1, le=INT64)] = None,
+    error: Annotated[
+        str | None, Query(max_length=200, description="the error's type", examples=["KeyError"])
+    ] = None,
+) -> Asked:
+    return Asked(since, to, kind, chat_id, error)
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "model": ProblemDetails,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+    }
+    for status in (401, 403, 422, 503)
+}
+router = APIRouter(prefix="/api/v1", responses=PROBLEMS)
+
+
+@router.get("/bots", response_model=Bots)
+async def bots(given: Given, _: MayRead) -> dict[str, Any]:
+    return {"items": await given.reader.bots()}
+
+
+@router.get("/bots/{bot_id}/failed-updates", response_model=FailedUpdates)
+async def failed_updates(
+    given: Given,
+    _: MayRead,
+    bot_id: BotPath,
+    asked: Annotated[Asked, Depends(asked)],
+    after: After = None,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """From the newest failure to the oldest."""
+    page = await given.reader.failed(bot_id, asked, _cursor(after), limit)
+    return _listed(page)
+
+
+@router.get("/bots/{bot_id}/failed-updates/{update_id}", response_model=FailedUpdateInFull)
+async def failed_update(
+    given: Given,
+    _: MaySeePayload,
+    bot_id: BotPath,
+    update_id: UpdatePath,
+    row: Annotated[RowId | None, Query(ge=0, le=INT64)] = None,
+) -> Response:
+    """With the payload as Telegram sent it; the newest, unless `row` names one of several with this id."""
+    found = await given.reader.failed_update(bot_id, update_id, row)
+    if found is None:
+        raise Problem(404, "This bot has no failed update with this id.")
+    fields = {
+        name: found._mapping[name] for name in FailedUpdateInFull.model_fields if name in found._mapping
+    }
+    fields |= {"payload": payload.as_json(found.body), "payload_base64": payload.as_base64(found.body)}
+    return Response(msgspec.json.encode(fields), media_type="application/json")
+
+
+@router.post("/bots/{bot_id}/failed-updates/retry", response_model=Result)
+async def retry(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Result:
+    """Puts them at the ends of their lanes, as if they had just come."""
+    return Result.of(await given.acts.retry(bot_id, _which(choice), holder.name))
+
+
+@router.post("/bots/{bot_id}/failed-updates/discard", response_model=Result)
+async def discard(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Result:
+    """Forgets them; the audit keeps which, and the token's name."""
+    return Result.of(await given.acts.discard(bot_id, _which(choice), holder.name))
+
+
+@router.get("/malformed", response_model=MalformedBodies)
+async def malformed(given: Given, _: MayRead, after: After = None, limit: Limit = 50) -> dict[str, Any]:
+    """Bodies that no update could be read from, the newest first."""
+    return _listed(await given.reader.malformed(_cursor(after), limit))
+
+
+def _listed(page: Page) -> dict[str, Any]:
+    return {"items": page.rows, "next": str(page.next) if page.next else None}
+
+
+def _cursor(after: str | None) -> Cursor | None:
+    return Cursor.read(after) if after else None
+
+
+def _which(choice: Choice) -> Which:
+    if choice.filter is not None:
+        given = choice.filter
+        return Asked(given.since, given.to, given.kind, given.chat_id, given.error)
+    return None if choice.all else [UpdateId(update_id) for update_id in choice.update_ids or ()]

@@ -1,0 +1,114 @@
+"""Builds admin from its parts, and runs it: probes in front, then the API and the page."""
+
+import asyncio
+
+from fastapi import FastAPI, Request, Response
+from pillarbox.inbox.postgres import PostgresStorage
+from starlette.datastructures import MutableHeaders
+from starlette.types import Message, Receive, Scope, Send
+
+from pillarbox import telemetry
+from pillarbox.backoff import Backoff
+from pillarbox.errors import StorageUnavailable
+from pillarbox.inbox import Storage
+from pillarbox.telemetry import Probes, get_logger
+from pillarbox.telemetry.probes import App
+from pillarbox_admin import api, pages, problems, signing
+from pillarbox_admin.access import SignIn
+from pillarbox_admin.acts import Acts
+from pillarbox_admin.database import Database, engine
+from pillarbox_admin.drawing import Drawing
+from pillarbox_admin.parts import Parts
+from pillarbox_admin.problems import Problem
+from pillarbox_admin.reader import Reader
+from pillarbox_admin.sessions import Sessions
+from pillarbox_admin.settings import AdminSettings
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # with `no-referrer` browsers send `Origin: null`: see access.same_site
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+PROBES = {"/healthz", "/readyz", "/metrics"}
+
+log = get_logger()
+
+
+async def main(settings: AdminSettings, stop: asyncio.Event) -> None:
+    """Serves until `stop`; a database that is away is asked again, and readiness names it."""
+    database = Database(engine(settings.database_url.get_secret_value()))
+    reader = Reader(database)
+    storage = PostgresStorage(settings)
+    parts = Parts(settings.holders, Sessions(settings.holders), reader, Acts(storage, reader), Drawing())
+    app = build(parts, Probes({"database": reader.ping}))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            opening = tasks.create_task(_open(storage))
+            await telemetry.serve(app, settings.admin_host, settings.admin_port, stop, setting="ADMIN_PORT")
+            opening.cancel()
+    finally:
+        await storage.close()
+        await database.close()
+
+
+async def _open(storage: Storage) -> None:
+    backoff = Backoff()
+    while True:
+        try:
+            await storage.open()
+        except StorageUnavailable as error:
+            log.warning("database away", exc_info=error)
+            await asyncio.sleep(backoff.delay())
+        else:
+            return
+
+
+def build(parts: Parts, probes: Probes) -> App:
+    app = FastAPI(
+        title="Pillarbox admin",
+        version="1",
+        summary="Failed updates, dead messages, bots and queues",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.parts = parts
+    for part in (api, pages, signing):
+        app.include_router(part.router)
+    problems.install(app, notice)
+    return _guarded(app, probes)
+
+
+def notice(request: Request, problem: Problem) -> Response:
+    drawing = request.app.state.parts.drawing
+    if isinstance(problem, SignIn):
+        back = request.url.path if request.method == "GET" else "/"
+        query = f"?{request.url.query}" if request.method == "GET" and request.url.query else ""
+        page: Response = drawing.page(request, "login.html", 401, next=f"{back}{query}", wrong=False)
+        return page
+    page = drawing.page(request, "notice.html", problem.status, problem=problem)
+    page.headers.update(problem.headers)
+    return page
+
+
+def _guarded(app: App, probes: App) -> App:
+    """The headers stand on every answer, also on one for an error that nobody foresaw."""
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] in PROBES:
+            await probes(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("Cache-Control", "private, no-store")
+            await send(message)
+
+        await app(scope, receive, with_headers)
+
+    return guarded

@@ -1,0 +1,63 @@
+"""Templates and static files: read once, when admin is built."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from pillarbox_admin import shown
+
+KINDS = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Drawing:
+    def __init__(self, now: Callable[[], datetime] = _now) -> None:
+        self._now = now
+        self._static = _files("static")
+        templates = {name: body.decode() for name, body in _files("templates").items()}
+        self._environment = Environment(
+            loader=DictLoader(templates),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {
+            "number": shown.number,
+            "clock": shown.clock,
+            "ago": lambda at: shown.ago(self._now(), at),
+        }
+        self._environment.globals |= {
+            "stylesheet": _digest(self._static["admin.css"]),
+            "icon": _digest(self._static["icon.svg"]),
+        }
+
+    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        values = {"here": None, "holder": getattr(request.state, "holder", None), "now": self._now()} | values
+        return HTMLResponse(self._environment.get_template(template).render(values), status)
+
+    def static(self, name: str) -> Response | None:
+        body = self._static.get(name)
+        if body is None:
+            return None
+        kind = KINDS[name.rpartition(".")[2]]
+        return Response(body, media_type=kind, headers={"Cache-Control": FOR_GOOD})
+
+
+def _files(folder: str) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in resources.files(__package__).joinpath(folder).iterdir()}
+
+
+def _digest(body: bytes) -> str:
+    """In the address of a file that browsers keep for good."""
+    return hashlib.sha256(body).hexdigest()[:12]

@@ -1,0 +1,29 @@
+"""What a request is served with. Built once by `app`; routes ask for it as `Given`."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from pillarbox_admin.acts import Acts
+from pillarbox_admin.drawing import Drawing
+from pillarbox_admin.holders import Holders
+from pillarbox_admin.reader import Reader
+from pillarbox_admin.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    holders: Holders
+    sessions: Sessions
+    reader: Reader
+    acts: Acts
+    drawing: Drawing
+
+
+def parts(request: Request) -> Parts:
+    given: Parts = request.app.state.parts
+    return given
+
+
+Given = Annotated[Parts, Depends(parts)]

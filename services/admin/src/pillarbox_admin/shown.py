@@ -1,0 +1,53 @@
+"""How times, numbers and results are written on the page."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+DONE = {"retry": "{} waiting again.", "discard": "{} discarded."}
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def clock(now: datetime) -> Markup:
+    return _time(now, now.astimezone(UTC).strftime("%H:%M:%S UTC"))
+
+
+def ago(now: datetime, at: datetime | None) -> Markup | str:
+    """`3 min ago`, with the time in UTC for whoever points at it."""
+    if at is None:
+        return "–"
+    seconds = max(0, int((now - at).total_seconds()))
+    for size, unit in STEPS:
+        if seconds >= size:
+            return _time(at, f"{seconds // size} {unit} ago")
+    return _time(at, "just now")
+
+
+def _time(at: datetime, words: str) -> Markup:
+    moment = at.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        moment.isoformat(), moment.strftime("%Y-%m-%d %H:%M:%S UTC"), words
+    )
+
+
+def result(words: Mapping[str, str]) -> str | None:
+    """What an act did. Only numbers come from the address: a forged link can say nothing else."""
+    did = DONE.get(words.get("did", ""))
+    if did is None:
+        return None
+    moved, unknown, running = (_count(words.get(name, "")) for name in ("moved", "unknown", "running"))
+    sentences = [did.format(number(moved))]
+    if unknown:
+        sentences.append(f"{number(unknown)} not in the failed list any more.")
+    if running:
+        sentences.append(f"{number(running)} waiting or running already.")
+    return " ".join(sentences)
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else 0

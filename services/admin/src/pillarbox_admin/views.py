@@ -1,0 +1,118 @@
+"""What the API takes and gives, as JSON. Ids are 64-bit integers: a client must not read them as floats."""
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from pillarbox.inbox import Moved
+
+INT64 = 2**63 - 1
+
+Id = Annotated[int, Field(ge=-INT64 - 1, le=INT64)]
+
+
+class View(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Bot(View):
+    bot_id: Id = Field(examples=[123456])
+    waiting: int = Field(
+        description="updates that are stored and not yet done, running ones too", examples=[12]
+    )
+    running: int = Field(description="lanes whose first update is being handled now", examples=[3])
+    failed: int = Field(examples=[2])
+    oldest_waiting: datetime | None = Field(description="when the oldest of them was accepted")
+    newest_failed: datetime | None
+
+
+class Bots(View):
+    items: list[Bot]
+
+
+class FailedUpdate(View):
+    update_id: Id = Field(examples=[730152498])
+    row: int = Field(description="our own number of it; one update id may have several", examples=[51])
+    chat_id: Id | None = Field(examples=[-1001234567890])
+    kind: str = Field(examples=["message"])
+    failed_at: datetime
+    runs: int = Field(description="how often its handlers were started", examples=[1])
+    error: str = Field(description="type, message and place", examples=["KeyError: 'city' at bot.py:31"])
+
+
+class FailedUpdates(View):
+    items: list[FailedUpdate]
+    next: str | None = Field(description="give it as `after` for the next page; null on the last one")
+
+
+class FailedUpdateInFull(FailedUpdate):
+    user_id: Id | None
+    lane: str = Field(examples=["chat:-1001234567890"])
+    accepted_at: datetime
+    payload: Any = Field(description="the update as JSON, as Telegram wrote it; null where it is no JSON")
+    payload_base64: str = Field(description="the same, byte for byte")
+
+
+class MalformedBody(View):
+    row: int
+    bot_id: Id
+    received_at: datetime
+    reason: str
+    size: int = Field(description="bytes")
+
+
+class MalformedBodies(View):
+    items: list[MalformedBody]
+    next: str | None
+
+
+class Filter(BaseModel):
+    """The same words as in the list's address; everything that is given must hold."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    since: AwareDatetime | None = Field(None, alias="from")
+    to: AwareDatetime | None = None
+    kind: str | None = Field(None, max_length=64)
+    chat_id: Id | None = None
+    error: str | None = Field(None, max_length=200)
+
+
+class Choice(BaseModel):
+    """One of three: the ids, a filter, or all of the bot."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"update_ids": [730152498]}, {"all": True}, {"filter": {"error": "KeyError"}}]
+        },
+    )
+
+    update_ids: list[Id] | None = Field(None, min_length=1, max_length=1000)
+    all: bool = False
+    filter: Filter | None = None
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> Self:
+        if [self.update_ids is not None, self.all, self.filter is not None].count(True) != 1:
+            raise ValueError("give one of `update_ids`, `filter` and `all: true`")
+        return self
+
+
+class Result(View):
+    moved: int = Field(examples=[2])
+    unknown: list[Id] = Field(description="ids that are not in the failed list")
+    running: list[Id] = Field(description="ids that wait or run already")
+
+    @classmethod
+    def of(cls, moved: Moved) -> "Result":
+        return cls(moved=moved.moved, unknown=list(moved.unknown), running=list(moved.running))
+
+
+class ProblemDetails(BaseModel):
+    type: str = Field(examples=["about:blank"])
+    title: str = Field(examples=["Forbidden"])
+    status: int = Field(examples=[403])
+    detail: str = Field(examples=["This token has no right to `act`."])
+    errors: list[dict[str, str]] | None = None
