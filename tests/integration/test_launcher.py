@@ -152,6 +152,18 @@ def test_an_initdb_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
     assert not half.exists()
 
 
+def test_nobody_gets_in_without_the_password(tmp_path: Path) -> None:
+    server = PostgresServer(tmp_path / "server")
+    server.start()
+    try:
+        with pytest.raises(psycopg.OperationalError, match="no password supplied"):
+            psycopg.connect(f"postgresql://postgres@127.0.0.1:{server.port}/postgres")
+        assert stat.S_IMODE((server.folder / "password").stat().st_mode) == 0o600
+        assert not (server.folder / "password.new").exists()
+    finally:
+        server.stop()
+
+
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     server = PostgresServer(tmp_path / "server")
     server.start()

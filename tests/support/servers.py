@@ -86,9 +86,7 @@ def make_template(server: PostgresServer) -> None:
     """The migrated database that every test's own one is a copy of."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-    migrate = getattr(db, "migrate", None)
-    if migrate is not None:
-        migrate(server.database(TEMPLATE))
+    db.migrate(server.database(TEMPLATE))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ def test_secrets_are_made_once_and_ports_are_kept(tmp_path: Path) -> None:
     first = environment.compose({}, {}, tmp_path)
     environment.write(tmp_path / "env", first)
     second = environment.compose(environment.read(tmp_path / "env"), {}, tmp_path)
-    for name in ("BOT_TOKENS", "WEBHOOK_SECRET", "ADMIN_TOKENS", "DATABASE_URL", "REDIS_URL"):
+    for name in ("BOT_TOKENS", "WEBHOOK_SECRET", "ADMIN_TOKENS", "POSTGRES_PORT", "VALKEY_PORT"):
         assert second[name] == first[name]
     assert environment.compose({}, {}, tmp_path)["BOT_TOKENS"] != first["BOT_TOKENS"]
 

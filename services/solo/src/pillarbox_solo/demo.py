@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -23,6 +24,7 @@ from pillarbox_solo.terminal import Terminal
 from pillarbox_solo.valkey import ValkeyServer
 
 SERVICES = ("simulator", "ingest", "dispatcher", "sender", "admin")
+DATABASE = "pillarbox"
 KILL_AFTER = 15.0  # past STOP_TIMEOUT, within which a service ends by itself
 WATCH_EVERY = 0.5
 
@@ -55,7 +57,7 @@ class Demo:
         supervisor.end_orphans(self._services({}))
         settings = self._settings()
         try:
-            await self._start_servers(settings)
+            await self._prepare(settings["DATABASE_URL"])
             if not stop.is_set():
                 await self._serve(supervisor, settings, stop)
         finally:
@@ -64,10 +66,32 @@ class Demo:
     def _settings(self) -> dict[str, str]:
         file = self._folder / "env"
         settings = environment.compose(environment.read(file), self._given, self._folder)
-        environment.write(file, settings)
         for name, port in environment.replaced(settings).items():
             self._terminal.line(f"  {name}: {environment.PORTS[name]} is taken, {port} it is")
+        settings |= self._build_servers(settings)
+        environment.write(file, settings)
         return settings
+
+    def _build_servers(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Where the servers will be."""
+        programs = {n: Path(self._given[n]) for n in ("POSTGRES_BIN", "VALKEY_BIN") if self._given.get(n)}
+        postgres = PostgresServer(
+            self._folder / "postgres", int(settings["POSTGRES_PORT"]), programs=programs.get("POSTGRES_BIN")
+        )
+        valkey = ValkeyServer(
+            self._folder / "valkey", int(settings["VALKEY_PORT"]), programs=programs.get("VALKEY_BIN")
+        )
+        self._servers = [postgres, valkey]
+        return {"DATABASE_URL": postgres.database(DATABASE), "REDIS_URL": valkey.url}
+
+    async def _prepare(self, database_url: str) -> None:
+        for server in self._servers:
+            with self._terminal.step(f"{server.name} on {HOST}:{server.port}"):
+                server.start()
+        with self._terminal.step("Tables"):
+            make_database(database_url)
+            db.migrate(database_url)
+        await asyncio.sleep(0)  # a Ctrl+C that came meanwhile is seen now
 
     def _services(self, settings: Mapping[str, str]) -> list[Service]:
         """The simulator ends last: the sender still delivers to it."""
@@ -76,25 +100,6 @@ class Demo:
             Service(name, (sys.executable, "-m", mark), mark, child, last=name == "simulator")
             for name, mark in ((name, f"pillarbox_{name}") for name in SERVICES)
         ]
-
-    async def _start_servers(self, settings: Mapping[str, str]) -> None:
-        programs = {
-            name: Path(self._given[name]) for name in ("POSTGRES_BIN", "VALKEY_BIN") if self._given.get(name)
-        }
-        postgres = PostgresServer(
-            self._folder / "postgres", int(settings["POSTGRES_PORT"]), programs=programs.get("POSTGRES_BIN")
-        )
-        valkey = ValkeyServer(
-            self._folder / "valkey", int(settings["VALKEY_PORT"]), programs=programs.get("VALKEY_BIN")
-        )
-        for server in (postgres, valkey):
-            with self._terminal.step(f"{server.name} on {HOST}:{server.port}"):
-                self._servers.append(server)
-                server.start()
-            await asyncio.sleep(0)  # a Ctrl+C that came meanwhile
-        with self._terminal.step("Tables"):
-            make_database(postgres, environment.DATABASE)
-            db.migrate(settings["DATABASE_URL"])
 
     async def _serve(self, supervisor: Supervisor, settings: Mapping[str, str], stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
@@ -153,16 +158,21 @@ class Demo:
 """
 
     def _stop_servers(self) -> None:
-        for server in reversed(self._servers):
-            if server.alive:
-                with self._terminal.step(f"{server.name} stops"):
-                    server.stop()
-            else:
+        with ExitStack() as stack:
+            for server in self._servers:
+                stack.callback(self._stop_server, server)
+
+    def _stop_server(self, server: Server) -> None:
+        if server.alive:
+            with self._terminal.step(f"{server.name} stops"):
                 server.stop()
+        else:
+            server.stop()
 
 
-def make_database(server: PostgresServer, name: str) -> None:
-    """The database, unless it is there."""
-    with psycopg.connect(server.url, autocommit=True) as connection:
+def make_database(url: str) -> None:
+    """The database that `url` names, unless it is there."""
+    server, _, name = url.rpartition("/")
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))

@@ -20,7 +20,6 @@ PORTS = {
     "POSTGRES_PORT": 0,
     "VALKEY_PORT": 0,
 }
-DATABASE = "pillarbox"
 HANDLERS = "examples.echo_bot.bot"
 OURS = {"DATABASE_DIRECT_URL", "STORAGE", "RECEIVE", "TELEGRAM_PROXY", "ALLOW_UNSAFE_DURABILITY"}
 
@@ -43,8 +42,6 @@ def compose(kept: Mapping[str, str], given: Mapping[str, str], folder: Path) -> 
     return (
         settings
         | {
-            "DATABASE_URL": f"postgresql://postgres@{HOST}:{settings['POSTGRES_PORT']}/{DATABASE}",
-            "REDIS_URL": f"redis://{HOST}:{settings['VALKEY_PORT']}/0",
             "WEBHOOK_URL": address["INGEST"],
             "TELEGRAM_API_BASE": address["SIMULATOR"],
             "HANDLERS": given.get("HANDLERS") or HANDLERS,

@@ -1,6 +1,7 @@
 """PostgreSQL on a data folder of ours."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -57,7 +58,17 @@ class PostgresServer(Server):
         return self.database("postgres")
 
     def database(self, name: str) -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://postgres:{self.password}@127.0.0.1:{self.port}/{name}"
+
+    @property
+    def password(self) -> str:
+        """Made once. Without it every user of this machine could run programs as ours, through COPY."""
+        file = self.folder / "password"
+        if not file.exists():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as stream:
+                stream.write(secrets.token_urlsafe(24))
+        return file.read_text(encoding="utf-8")
 
     @property
     def place(self) -> Place:
@@ -82,22 +93,37 @@ class PostgresServer(Server):
             return
         fresh = self.data.with_name("data.new")
         shutil.rmtree(fresh, ignore_errors=True)  # of an initdb that was cut short
-        answer = self._initdb(fresh)
+        password_file = self._password_file()
+        try:
+            answer = self._initdb(fresh, password_file)
+        finally:
+            password_file.unlink()
         if answer.returncode:
             last = (answer.stderr.strip() or "no reason given").splitlines()[-1]
             raise LauncherError(f"{self.name}: initdb failed: {last}")
         fresh.rename(self.data)
 
-    def _initdb(self, fresh: Path) -> subprocess.CompletedProcess[str]:
-        answer = self._initdb_once(fresh, LOCALES[0])
+    def _password_file(self) -> Path:
+        """For initdb alone, where its account can read it."""
+        file = self.place.folder / "password.new"
+        file.unlink(missing_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(self.password)
+        if self.place.account.uid is not None:
+            os.chown(file, self.place.account.uid, -1)
+        return file
+
+    def _initdb(self, fresh: Path, password_file: Path) -> subprocess.CompletedProcess[str]:
+        answer = self._initdb_once(fresh, password_file, LOCALES[0])
         for locale in LOCALES[1:]:
             if "invalid locale" not in answer.stderr:
                 break
-            answer = self._initdb_once(fresh, locale)
+            answer = self._initdb_once(fresh, password_file, locale)
         return answer
 
-    def _initdb_once(self, fresh: Path, locale: str) -> subprocess.CompletedProcess[str]:
-        arguments = ["-D", str(fresh), "-U", "postgres", "-A", "trust", "-E", "UTF8", f"--locale={locale}"]
+    def _initdb_once(self, fresh: Path, password_file: Path, locale: str) -> subprocess.CompletedProcess[str]:
+        arguments = ["-D", str(fresh), "-U", "postgres", "-E", "UTF8", f"--locale={locale}"]
+        arguments += ["-A", "scram-sha-256", f"--pwfile={password_file}"]
         if not self._fsync:
             arguments.append("--no-sync")
         return subprocess.run(  # noqa: S603

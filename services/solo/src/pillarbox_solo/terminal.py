@@ -19,6 +19,7 @@ class Terminal:
         self._out = out
         self._colour = colour
         self._names: dict[str, int] = {}
+        self._gone = False
         self._step = ""  # the begun line of a step, which an event may interrupt
 
     def line(self, text: str = "") -> None:
@@ -26,8 +27,14 @@ class Terminal:
         self._step = ""
 
     def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        """Once nobody reads any more (`make demo | head`) it is silent: what runs must still be stopped."""
+        if self._gone:
+            return
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError:
+            self._gone = True
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
