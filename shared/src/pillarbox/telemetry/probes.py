@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
@@ -81,9 +81,21 @@ async def serve(
 
     Raises SettingError when the address cannot be bound; `setting` names what to change.
     """
-    listener = bind(host, port, setting)
+    await serve_on(bind(host, port, setting), app, stop, grace=grace)
+
+
+async def serve_on(
+    listener: socket.socket,
+    app: App,
+    stop: asyncio.Event,
+    *,
+    grace: float = 10.0,
+    http: type[asyncio.Protocol] | Literal["auto"] = "auto",
+) -> None:
+    """As `serve`, on a socket that listens already, and with another HTTP protocol where one is given."""
     config = uvicorn.Config(
         app,
+        http=http,
         log_config=None,
         access_log=False,
         lifespan="off",
