@@ -48,7 +48,7 @@ def configure(service: str, log_format: str = "auto", level: str = "info") -> No
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for noisy in ("uvicorn.access", "aiogram.event"):
+    for noisy in ("uvicorn.access", "uvicorn.error", "aiogram.event"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.contextvars.bind_contextvars(service=service)
 
