@@ -1,0 +1,77 @@
+"""`make demo` from start to Ctrl+C, with the person who writes to the bot."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pillarbox_solo import processes
+from tests.support.demo import RunningDemo, call, until
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[RunningDemo]:
+    running = RunningDemo(tmp_path / "demo", tmp_path / "demo.log")
+    yield running
+    running.end()
+
+
+def failed(demo: RunningDemo) -> list[dict[str, object]]:
+    settings = demo.settings
+    token = settings["ADMIN_TOKENS"].rpartition(":")[2]
+    url = f"http://127.0.0.1:{settings['ADMIN_PORT']}/api/v1/bots/{demo.bot_id}/failed-updates"
+    found: list[dict[str, object]] = call(url, headers={"Authorization": f"Bearer {token}"})["items"]
+    return found
+
+
+def test_the_echo_comes_and_the_data_stays(demo: RunningDemo) -> None:
+    demo.start()
+    demo.write("hello")
+    until(lambda: demo.texts() == ["hello"], "the echo", demo)
+    demo.write("/fail")
+    until(lambda: len(failed(demo)) == 1, "the failed update", demo)
+    pids = demo.pids()
+    assert len(pids) == 7
+    assert demo.signal(signal.SIGINT) == 0
+    assert "Stopped. The next start finds the data" in demo.output
+    assert not {pid for pid in pids if processes.command(pid)}
+    settings = demo.settings
+
+    demo.start()
+    assert demo.settings["BOT_TOKENS"] == settings["BOT_TOKENS"]
+    assert len(failed(demo)) == 1
+    demo.write("again")
+    until(lambda: "again" in demo.texts(), "the echo after the restart", demo)
+
+
+def test_what_a_killed_demo_left_is_ended_by_the_next(demo: RunningDemo) -> None:
+    demo.start()
+    orphans = demo.pids()
+    demo.signal(signal.SIGKILL)
+    assert {pid for pid in orphans if processes.command(pid)} == orphans
+    demo.start()
+    assert not {pid for pid in orphans if processes.command(pid)}
+    demo.write("hello")
+    until(lambda: demo.texts() == ["hello"], "the echo", demo)
+
+
+def test_killed_parts_are_started_again(demo: RunningDemo) -> None:
+    demo.start()
+    for pid in demo.pids():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: demo.output.count("is started again") >= 7, "all parts to be started again", demo)
+    until(demo.ready, "all parts to be ready", demo)
+    demo.write("hello")
+    until(lambda: demo.texts() == ["hello"], "the echo", demo)
+
+
+def test_a_second_demo_on_the_same_folder_is_refused(demo: RunningDemo, tmp_path: Path) -> None:
+    demo.start()
+    second = RunningDemo(demo.folder, tmp_path / "second.log")
+    with pytest.raises(AssertionError, match="is in use by process"):
+        second.start()
+    assert "Traceback" not in second.output
+    demo.write("hello")
+    until(lambda: demo.texts() == ["hello"], "the echo", demo)
