@@ -1,0 +1,6 @@
+"""Station 2: leases updates, in order per lane, and runs their aiogram handlers."""
+
+from pillarbox_dispatcher.outbox import Outbox
+from pillarbox_dispatcher.retry import RetryUpdate
+
+__all__ = ["Outbox", "RetryUpdate"]

@@ -1,0 +1,252 @@
+"""Many lanes at once, one update of each: claim, run, end.
+
+A turn ends what ended since the last one and claims as much as there is room for; the next starts as soon as
+there is a reason. Two turns overlap: while the database works on one, the handlers of the other run.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pillarbox.backoff import Backoff
+from pillarbox.errors import StorageRefused, StorageUnavailable
+from pillarbox.ids import Token
+from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Storage, Turn
+from pillarbox.telemetry import get_logger
+from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.watchdog import Watchdog
+
+TURNS = 2
+POLL = 1.0
+SETTLE = 3.0
+
+log = get_logger()
+Handle = Callable[[Lease], Awaitable[End]]
+
+
+@dataclass(slots=True)
+class _Run:
+    lease: Lease
+    task: "asyncio.Task[End]"
+    cancelled: Literal["lost", "stop"] | None = None
+
+
+class Lanes:
+    """Owns every run and every end that is not written yet; together they never pass `concurrency`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        handle: Handle,
+        watchdog: Watchdog,
+        *,
+        concurrency: int,
+        queued: Callable[[], None] = lambda: None,
+        turns: int = TURNS,
+        poll: float = POLL,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._storage = storage
+        self._handle = handle
+        self._watchdog = watchdog
+        self._concurrency = concurrency
+        self._queued = queued
+        self._turns_at_once = min(turns, concurrency)
+        self._poll = poll
+        self._clock = clock
+        self._sleep = sleep
+        self._runs: dict[Token, _Run] = {}
+        self._ends: list[End] = []
+        self._in_turns = 0
+        self._due = True
+        self._stopping = False
+        self._wake = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event, grace: float) -> None:
+        """Until `stop` is set; then nothing new starts, and what runs has `grace` seconds to end."""
+        async with asyncio.TaskGroup() as group:
+            hints = group.create_task(self._hints())
+            turns = [group.create_task(self._turns()) for _ in range(self._turns_at_once)]
+            await stop.wait()
+            hints.cancel()
+            self._stopping = True
+            self._wake.set()
+            await self._wind_up(grace)
+            self._wake.set()
+            await self._flush(turns)
+
+    def lost(self, tokens: frozenset[Token]) -> None:
+        """Cancels these runs: the lane is another dispatcher's, and nothing of them is written."""
+        for run in [self._runs[token] for token in tokens if token in self._runs]:
+            metrics.lost_leases.inc()
+            self._cancel(run, "lost")
+
+    def _cancel(self, run: _Run, why: Literal["lost", "stop"]) -> None:
+        if run.cancelled is None:
+            run.cancelled = why
+            run.task.cancel()
+
+    async def _wind_up(self, grace: float) -> None:
+        await self._wait_for_runs(grace)
+        for run in list(self._runs.values()):
+            self._cancel(run, "stop")
+        await self._wait_for_runs(SETTLE)
+        if self._runs:
+            log.error("handlers do not end, their updates run again elsewhere", lanes=len(self._runs))
+
+    async def _wait_for_runs(self, seconds: float) -> None:
+        """Turns that are under way may still start runs, and those are given back at once."""
+        if tasks := [run.task for run in self._runs.values()]:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def _flush(self, turns: list["asyncio.Task[None]"]) -> None:
+        _, late = await asyncio.wait(turns, timeout=SETTLE)
+        if self._ends:
+            log.error("ends are not written, their updates run again elsewhere", ends=len(self._ends))
+        for turn in late:
+            turn.cancel()
+
+    async def _hints(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                await self._storage.wait(self._poll)
+                backoff.reset()
+            except StorageUnavailable:
+                await self._sleep(backoff.delay())
+            except Exception as error:  # a hint is no reason to stop what runs
+                log.error("waiting for updates failed", exc_info=error)
+                await self._sleep(backoff.delay())
+            self._look()
+
+    def _look(self) -> None:
+        self._due = True
+        self._wake.set()
+
+    async def _turns(self) -> None:
+        backoff = Backoff()
+        while (work := await self._work()) is not None:
+            ends, slots = work
+            started = self._clock()
+            try:
+                turn = await self._turn(ends, slots)
+            except Exception as error:  # even a bug must not cost the ends of what ran
+                self._take_back(ends, slots)
+                _log_failure(error, backoff)
+                await self._sleep(backoff.delay())
+                continue
+            _log_recovery(backoff)
+            metrics.turn_seconds.observe(self._clock() - started)
+            self._settle(ends, slots, turn, started)
+
+    async def _work(self) -> tuple[list[End], int] | None:
+        """What the next turn is for; None once everything has ended and nothing may start."""
+        while True:
+            slots = self._free_slots()
+            if self._ends or (slots and self._due):
+                ends, self._ends, self._due = self._ends, [], self._due and not slots
+                self._in_turns += max(len(ends), slots)
+                return ends, slots
+            if self._stopping and not self._runs and not self._in_turns:
+                self._wake.set()
+                return None
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _free_slots(self) -> int:
+        """The places of runs that end with this turn are free again with it."""
+        if self._stopping:
+            return 0
+        free = self._concurrency - len(self._runs) - self._in_turns
+        return max(0, min(free, -(-self._concurrency // self._turns_at_once)))
+
+    async def _turn(self, ends: list[End], slots: int) -> Turn:
+        try:
+            return await self._storage.turn(ends, slots)
+        except StorageRefused:
+            return await self._one_by_one(ends)
+
+    async def _one_by_one(self, ends: list[End]) -> Turn:
+        """The end that the database refuses becomes a failure; the others keep what they are."""
+        lost: set[Token] = set()
+        for end in ends:
+            try:
+                turn = await self._storage.turn([end], 0)
+            except StorageRefused as error:
+                log.error("an end was refused, its update has failed", exc_info=error)
+                turn = await self._storage.turn([Failed(end.token, "StorageRefused: its end was refused")], 0)
+            lost |= turn.lost
+        return Turn([], frozenset(lost))
+
+    def _take_back(self, ends: list[End], slots: int) -> None:
+        self._in_turns -= max(len(ends), slots)
+        self._ends[:0] = ends
+        self._look()
+
+    def _settle(self, ends: list[End], slots: int, turn: Turn, started: float) -> None:
+        self._in_turns -= max(len(ends), slots)
+        for end in ends:
+            self._watchdog.drop(end.token)
+            if isinstance(end, Later):
+                asyncio.get_running_loop().call_later(end.after, self._look)
+        if turn.lost:
+            metrics.lost_leases.inc(len(turn.lost))
+            log.warning("runs ended after their lease was lost", runs=len(turn.lost))
+        if any(isinstance(end, Finished) and end.outbox and end.token not in turn.lost for end in ends):
+            self._queued()
+        for lease in turn.leases:
+            self._start(lease, started)
+        if slots and len(turn.leases) >= slots:
+            self._due = True
+        self._wake.set()
+
+    def _start(self, lease: Lease, since: float) -> None:
+        self._watchdog.hold(lease.token, since)
+        if self._stopping:
+            self._ends.append(Released(lease.token))
+            return
+        task = asyncio.ensure_future(self._handle(lease))
+        self._runs[lease.token] = _Run(lease, task)
+        task.add_done_callback(lambda _: self._ended(lease.token))
+        metrics.lanes_running.set(len(self._runs))
+
+    def _ended(self, token: Token) -> None:
+        run = self._runs.pop(token)
+        metrics.lanes_running.set(len(self._runs))
+        if run.cancelled == "lost":
+            metrics.updates.labels(run.lease.bot_id, "lost").inc()
+        else:
+            self._ends.append(self._end_of(run))
+        self._wake.set()
+
+    def _end_of(self, run: _Run) -> End:
+        """A handler that falls over our own stop has not failed: its run is given back."""
+        end = None if run.task.cancelled() else _result(run)
+        if end is None or (run.cancelled == "stop" and isinstance(end, Failed)):
+            metrics.updates.labels(run.lease.bot_id, "released").inc()
+            return Released(run.lease.token)
+        return end
+
+
+def _result(run: _Run) -> End:
+    if (error := run.task.exception()) is None:
+        return run.task.result()
+    log.error("a run broke", exc_info=error)
+    return Failed(run.lease.token, f"{type(error).__qualname__}: the dispatcher could not run it")
+
+
+def _log_failure(error: Exception, backoff: Backoff) -> None:
+    """One line for an outage, one for each bug."""
+    if not isinstance(error, StorageUnavailable):
+        log.error("a turn broke, it is tried again", exc_info=error)
+    elif backoff.fresh:
+        log.warning("the database is away, runs wait to be ended", exc_info=error)
+
+
+def _log_recovery(backoff: Backoff) -> None:
+    if not backoff.fresh:
+        log.info("the database answers again")
+    backoff.reset()

@@ -1,0 +1,135 @@
+"""One run: from an update's bytes to its end."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aiogram import Bot, Dispatcher
+from aiogram.dispatcher.event.bases import UNHANDLED, CancelHandler
+from aiogram.methods import TelegramMethod
+from aiogram.types import Update
+from pydantic import ValidationError
+
+from pillarbox.ids import BotId
+from pillarbox.inbox import End, Failed, Finished, Later, Lease
+from pillarbox.telemetry import get_logger
+from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.failures import describe, place, unreadable
+from pillarbox_dispatcher.outbox import Outbox
+from pillarbox_dispatcher.retry import RetryUpdate
+
+RETRY_FOR = timedelta(hours=24)
+WITHOUT_BOT = 60.0
+
+log = get_logger()
+
+
+class HandlerTimeout(TimeoutError):
+    """The handlers of one update took longer than HANDLER_TIMEOUT."""
+
+
+class _Unreadable(Exception):
+    """aiogram cannot read the body; the text says where, and holds none of it."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Runs:
+    """Runs the handlers of leased updates and says how each run ended.
+
+    `handle` returns an end for whatever its handlers do; only being cancelled from outside leaves it without.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        bots: Mapping[BotId, Bot],
+        *,
+        timeout: float,
+        max_message: int = 1 << 20,
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._bots = bots
+        self._timeout = timeout or None
+        self._max_message = max_message
+        self._now = now
+
+    async def handle(self, lease: Lease) -> End:
+        metrics.start_age_seconds.observe(max(0.0, (self._now() - lease.accepted_at).total_seconds()))
+        bot = self._bots.get(lease.bot_id)
+        if bot is None:
+            log.warning("no token of this bot here, its update waits", bot=lease.bot_id)
+            return Later(lease.token, WITHOUT_BOT)
+        started = time.perf_counter()
+        outcome, end = await self._run(lease, bot)
+        metrics.handler_seconds.observe(time.perf_counter() - started)
+        metrics.updates.labels(lease.bot_id, outcome).inc()
+        return end
+
+    async def _run(self, lease: Lease, bot: Bot) -> tuple[str, End]:
+        outbox = Outbox(bot, self._max_message)
+        try:
+            result = await self._feed(lease, bot, outbox)
+            if isinstance(result, TelegramMethod):
+                outbox.add(result)
+        except _Unreadable as error:
+            return self._failed(lease, error, "unreadable", str(error))
+        except RetryUpdate as again:
+            return self._later(lease, again)
+        except CancelHandler:
+            result = None
+        except asyncio.CancelledError as error:
+            if _cancelled_from_outside():
+                raise
+            return self._failed(lease, error, "failed", describe(error))
+        except (Exception, SystemExit) as error:
+            outcome = "timeout" if isinstance(error, HandlerTimeout) else "failed"
+            return self._failed(lease, error, outcome, describe(error))
+        return "unmatched" if result is UNHANDLED else "finished", Finished(lease.token, outbox.elements())
+
+    async def _feed(self, lease: Lease, bot: Bot, outbox: Outbox) -> Any:
+        update = _update(lease.body, bot)
+        scope = asyncio.timeout(self._timeout)
+        try:
+            async with scope:
+                return await self._dispatcher.feed_update(bot, update, outbox=outbox)
+        except TimeoutError as error:
+            if not scope.expired():
+                raise
+            late = HandlerTimeout(f"longer than HANDLER_TIMEOUT, {self._timeout:g} s")
+            cut = error.__cause__ or error.__context__ or error
+            raise late.with_traceback(cut.__traceback__) from None
+
+    def _later(self, lease: Lease, again: RetryUpdate) -> tuple[str, End]:
+        if self._now() - lease.accepted_at > RETRY_FOR:
+            return self._failed(lease, again, "failed", f"{describe(again)}: not handled within 24 h")
+        return "later", Later(lease.token, again.after)
+
+    def _failed(self, lease: Lease, error: BaseException, outcome: str, text: str) -> tuple[str, End]:
+        log.warning(
+            "update failed",
+            bot=lease.bot_id,
+            update_id=lease.update_id,
+            kind=lease.kind,
+            run=lease.run,
+            error=type(error).__qualname__,
+            place=place(error),
+        )
+        return outcome, Failed(lease.token, text)
+
+
+def _update(body: bytes, bot: Bot) -> Update:
+    try:
+        return Update.model_validate_json(body, context={"bot": bot})
+    except ValidationError as error:
+        raise _Unreadable(unreadable(error)) from None
+
+
+def _cancelled_from_outside() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
