@@ -1,6 +1,6 @@
 """The tables as SQLAlchemy Core sees them: for admin's queries and for Alembic's comparison.
 
-What each table is for stands in `migrations/versions/r0001_tables.sql`; hot statements are not built from this.
+What each table is for: `migrations/versions/r0001_tables.sql`. Hot statements are not built from this.
 """
 
 from sqlalchemy import (

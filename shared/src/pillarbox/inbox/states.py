@@ -90,11 +90,13 @@ End = Finished | Failed | Released | Later
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """`lost`: tokens that were no longer held. `failed`: updates that ran too often, moved by this turn."""
+    """`lost`: tokens that were no longer held. `failed`: updates that this turn put on the failed list, those
+    that ran too often included. `suspects`: some wait for a process that runs nothing else."""
 
     leases: list[Lease]
     lost: frozenset[Token] = frozenset()
     failed: int = 0
+    suspects: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,87 @@
+"""Accept: one statement a batch, and a batch never fails for one of its updates."""
+
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from pillarbox.errors import StorageRefused
+from pillarbox.inbox import sql
+from pillarbox.inbox.arrays import Bytes, Int8s, Texts
+from pillarbox.inbox.connections import Pool
+from pillarbox.inbox.states import Accepted, Incoming
+
+Key = tuple[int, int, bytes]
+
+DIGEST = 16
+INT8 = struct.Struct("!q")
+
+
+def key(update: Incoming) -> Key:
+    """What makes a repeat a repeat."""
+    return update.bot_id, update.update_id, blake2b(update.body, digest_size=DIGEST).digest()
+
+
+def storable(update: Incoming) -> bool:
+    """Whether it can be written down for the database at all."""
+    try:
+        for number in (update.bot_id, update.update_id, update.chat_id, update.user_id):
+            INT8.pack(number or 0)
+        update.kind.encode()
+        update.lane.encode()
+    except (struct.error, UnicodeEncodeError):
+        return False
+    return True
+
+
+async def accept(pool: Pool, updates: Sequence[Incoming]) -> list[Accepted]:
+    """Raises StorageUnavailable; then nothing, or all of a part of the batch, was stored."""
+    answers = [Accepted.REPEAT if storable(update) else Accepted.REFUSED for update in updates]
+    first: dict[Key, int] = {}
+    for position, update in enumerate(updates):
+        if answers[position] is not Accepted.REFUSED:
+            first.setdefault(key(update), position)
+    await _store(pool, updates, list(first.items()), answers)
+    _mark_new_bodies(first, answers)
+    return answers
+
+
+async def _store(
+    pool: Pool, updates: Sequence[Incoming], batch: list[tuple[Key, int]], answers: list[Accepted]
+) -> None:
+    if not batch:
+        return
+    try:
+        stored = await pool.execute(sql.ACCEPT, _parameters(updates, batch))
+    except StorageRefused:
+        if len(batch) == 1:
+            answers[batch[0][1]] = Accepted.REFUSED
+            return
+        half = len(batch) // 2
+        await _store(pool, updates, batch[:half], answers)
+        await _store(pool, updates, batch[half:], answers)
+        return
+    for n, known in stored:
+        answers[batch[n - 1][1]] = Accepted.NEW_BODY if known else Accepted.NEW
+
+
+def _parameters(updates: Sequence[Incoming], batch: list[tuple[Key, int]]) -> list[Int8s | Bytes | Texts]:
+    came = [updates[position] for _, position in batch]
+    return [
+        Int8s([u.bot_id for u in came]),
+        Int8s([u.update_id for u in came]),
+        Bytes([known[2] for known, _ in batch]),
+        Texts([u.lane.encode() for u in came]),
+        Texts([u.kind.encode() for u in came]),
+        Int8s([u.chat_id for u in came]),
+        Int8s([u.user_id for u in came]),
+        Bytes([u.body for u in came]),
+    ]
+
+
+def _mark_new_bodies(first: dict[Key, int], answers: list[Accepted]) -> None:
+    """Two bodies of one id in one batch: the statement sees neither of them as known."""
+    ids: set[tuple[int, int]] = set()
+    for (bot_id, update_id, _), position in first.items():
+        if answers[position] is Accepted.NEW and (bot_id, update_id) in ids:
+            answers[position] = Accepted.NEW_BODY
+        ids.add((bot_id, update_id))

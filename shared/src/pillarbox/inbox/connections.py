@@ -1,0 +1,157 @@
+"""Connections to PostgreSQL: each call has a deadline, and what was cut in the middle is thrown away."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, waiting
+from psycopg.abc import PQGen
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import TransactionStatus
+from typing_extensions import TypeVar
+
+from pillarbox.errors import StorageError, StorageRefused, StorageUnavailable
+from pillarbox.inbox import arrays
+
+RV = TypeVar("RV")
+Row: TypeAlias = tuple[Any, ...]
+
+DEADLINE = 5.0
+KEEPALIVE: dict[str, Any] = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+# SQLSTATE classes. Class 25 is what a read-only standby and an idle transaction's timeout answer.
+DATA = ("22", "23", "54")
+PASSING = ("08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX")
+
+_adapters = AdaptersMap(psycopg.adapters)
+arrays.register(_adapters)
+
+
+def translated(error: psycopg.Error) -> Exception:
+    """Passing, data, or the error itself: a bug. The text holds no data."""
+    state = error.sqlstate or ""
+    what = f"{type(error).__name__} {state}".strip()
+    if state.startswith(DATA):
+        return StorageRefused(f"the database refused the data ({what})")
+    if state.startswith(PASSING) or (
+        not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    ):
+        return StorageUnavailable(f"the database is away or cannot serve ({what})")
+    return error
+
+
+class AsyncLink(AsyncConnection[Row]):
+    """Cancelled in the middle of a query, it is closed at once: a stuck server answers no plea."""
+
+    async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        try:
+            return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
+        except asyncio.CancelledError:
+            self.pgconn.finish()
+            raise
+
+
+class Link(Connection[Row]):
+    """Blocking; a query that takes longer than DEADLINE raises, and the connection is closed."""
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        try:
+            return super().wait(gen, interval, DEADLINE if timeout is None else timeout)
+        except BaseException:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self.pgconn.finish()
+            raise
+
+
+async def connect(url: str) -> AsyncLink:
+    return await AsyncLink.connect(
+        url,
+        autocommit=True,
+        context=_adapters,
+        cursor_factory=AsyncRawCursor,
+        application_name="pillarbox",
+        **KEEPALIVE,
+    )
+
+
+def connect_blocking(url: str) -> Link:
+    return Link.connect(
+        url,
+        autocommit=True,
+        context=_adapters,
+        cursor_factory=RawCursor,
+        application_name="pillarbox",
+        connect_timeout=int(DEADLINE),
+        **KEEPALIVE,
+    )
+
+
+@asynccontextmanager
+async def deadline(seconds: float = DEADLINE) -> AsyncIterator[None]:
+    """Past it, StorageUnavailable; psycopg's errors come out as ours."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        took = time.monotonic() - started
+        raise StorageUnavailable(f"the database did not answer within {took:.1f} s") from None
+    except psycopg.Error as error:
+        ours = translated(error)
+        if isinstance(ours, StorageError):
+            raise ours from error
+        raise
+
+
+class Pool:
+    """Up to `size` connections, made when needed. One that failed in a call is not used again."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self._url = url
+        self._room = asyncio.Semaphore(size)
+        self._idle: list[AsyncLink] = []
+        self._closed = False
+
+    async def execute(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """One autocommit statement and its rows, within DEADLINE."""
+        async with deadline(), self.session() as link:
+            return await rows(link, query, parameters)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[AsyncLink]:
+        """A connection for several statements. No deadline: the caller sets one around what it awaits."""
+        async with self._room:
+            link = await self._take()
+            try:
+                yield link
+            finally:
+                usable = not link.closed and link.info.transaction_status == TransactionStatus.IDLE
+                if usable and not self._closed:
+                    self._idle.append(link)
+                else:
+                    link.pgconn.finish()
+
+    async def _take(self) -> AsyncLink:
+        while self._idle:
+            link = self._idle.pop()
+            if not link.closed:
+                return link
+        return await connect(self._url)
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().close()
+
+
+async def rows(link: AsyncLink, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    cursor = await link.execute(query.encode(), parameters, prepare=True, binary=True)
+    return await cursor.fetchall() if cursor.description else []

@@ -1,0 +1,102 @@
+"""NOTIFY and LISTEN: hints that updates may have come. Lost hints cost the length of a poll, nothing else."""
+
+import asyncio
+
+import psycopg
+
+from pillarbox.backoff import Backoff
+from pillarbox.errors import StorageUnavailable
+from pillarbox.inbox import sql
+from pillarbox.inbox.connections import AsyncLink, Pool, connect, deadline
+from pillarbox.telemetry import get_logger
+
+log = get_logger()
+
+APART = 0.01
+PROBE_EVERY = 30.0
+
+
+class Hinter:
+    """Sends a hint at once, the next one `APART` seconds after it; nobody waits for it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._wanted = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def hint(self) -> None:
+        self._wanted.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._send(), name="inbox hints")
+
+    async def _send(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._pool.execute(sql.NOTIFY)
+            except (StorageUnavailable, psycopg.Error) as error:
+                log.info("hint_not_sent", reason=type(error).__name__)
+            await asyncio.sleep(APART)
+
+    async def close(self) -> None:
+        await _end(self._task)
+
+
+class Listener:
+    """Waits for hints, on a connection that is made again when it breaks, and probed while it is silent."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._came = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self, timeout: float) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._listen(), name="inbox listener")
+        try:
+            async with asyncio.timeout(timeout):
+                await self._came.wait()
+        except TimeoutError:
+            return
+        self._came.clear()
+
+    async def _listen(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                async with deadline():
+                    link = await connect(self._url)
+                try:
+                    await self._hear(link, backoff)
+                finally:
+                    link.pgconn.finish()
+            except (StorageUnavailable, psycopg.Error, OSError) as error:
+                log.info("listener_lost", reason=type(error).__name__)
+            await asyncio.sleep(backoff.delay())
+
+    async def _hear(self, link: AsyncLink, backoff: Backoff) -> None:
+        async with deadline():
+            await link.execute(sql.LISTEN.encode())
+        backoff.reset()
+        while True:
+            self._came.set()  # also after a new start: what came meanwhile was not heard
+            heard = False
+            while not heard:
+                async for _ in link.notifies(timeout=PROBE_EVERY, stop_after=1):
+                    heard = True
+                if not heard:
+                    async with deadline():
+                        await link.execute(sql.PING.encode())
+
+    async def close(self) -> None:
+        await _end(self._task)
+
+
+async def _end(task: asyncio.Task[None] | None) -> None:
+    if task is None:
+        return
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error

@@ -1,0 +1,103 @@
+"""The inbox on PostgreSQL, 15 and newer."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from pillarbox.db.version import check_revision
+from pillarbox.errors import SettingError
+from pillarbox.ids import BotId, UpdateId
+from pillarbox.inbox import accepting, failures, relaying, sql, sweeping
+from pillarbox.inbox.connections import Pool
+from pillarbox.inbox.hints import Hinter, Listener
+from pillarbox.inbox.renewing import PostgresRenewer
+from pillarbox.inbox.states import Accepted, End, Incoming, Malformed, Moved, Released, Turn
+from pillarbox.inbox.storage import Filer, Storage
+from pillarbox.inbox.turning import Turns
+from pillarbox.settings import InboxSettings
+
+CONNECTIONS = 5
+RELAYS = 2
+
+
+class PostgresStorage(Storage):
+    """Each call takes 5 s at most (`relay` without its `file`), and finds its way back after a restart."""
+
+    durable: ClassVar[bool] = True
+
+    def __init__(self, settings: InboxSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        url = settings.database_url.get_secret_value()
+        self._url = url
+        self._pool = Pool(url, CONNECTIONS)
+        self._relays = Pool(url, RELAYS)
+        self._turns = Turns(self._pool, settings, clock)
+        self._hinter = Hinter(self._pool)
+        self._listener = Listener(settings.direct_url)
+
+    async def open(self) -> None:
+        ((fsync, full_page_writes, synchronous_commit, migrated),) = await self._pool.execute(sql.CHECK)
+        found = {
+            "fsync": fsync,
+            "full_page_writes": full_page_writes,
+            "synchronous_commit": synchronous_commit,
+        }
+        if not self._settings.allow_unsafe_durability:
+            _check_durable(found)
+        revision = await self._pool.execute(sql.REVISION) if migrated else []
+        check_revision(revision[0][0] if revision else None)
+
+    async def close(self) -> None:
+        await self._listener.close()
+        await self._hinter.close()
+        await self._relays.close()
+        await self._pool.close()
+
+    async def ping(self) -> None:
+        await self._pool.execute(sql.PING)
+
+    async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
+        answers = await accepting.accept(self._pool, updates)
+        if Accepted.NEW in answers or Accepted.NEW_BODY in answers:
+            self._hinter.hint()
+        return answers
+
+    async def malformed(self, body: Malformed) -> None:
+        await self._pool.execute(sql.MALFORMED, [body.bot_id, body.reason, body.body])
+        await self._pool.execute(sql.MALFORMED_TRIM, [body.bot_id, self._settings.max_malformed])
+
+    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+        turn = await self._turns.turn(ends, slots, suspects)
+        if any(isinstance(end, Released) for end in ends):
+            self._hinter.hint()
+        return turn
+
+    def renewer(self) -> PostgresRenewer:
+        return PostgresRenewer(self._url, self._settings.lease)
+
+    async def wait(self, timeout: float) -> None:
+        await self._listener.wait(timeout)
+
+    async def relay(self, file: Filer, limit: int) -> int:
+        return await relaying.relay(self._relays, file, limit)
+
+    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+        moved = await failures.requeue(self._pool, bot_id, update_ids, by)
+        if moved.moved:
+            self._hinter.hint()
+        return moved
+
+    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+        return await failures.discard(self._pool, bot_id, update_ids, by)
+
+    async def sweep(self) -> None:
+        await sweeping.sweep(self._pool, self._settings.seen_for, self._settings.max_failed)
+
+
+def _check_durable(found: dict[str, str]) -> None:
+    off = [name for name, value in found.items() if value == "off"]
+    if off:
+        raise SettingError(
+            f"DATABASE_URL: this PostgreSQL may lose what it confirmed ({', '.join(off)} off); "
+            "turn it on, or set ALLOW_UNSAFE_DURABILITY=true"
+        )

@@ -1,0 +1,173 @@
+"""The hot statements of the inbox. The turn itself is `inbox_turn`, in the migrations.
+
+Who locks several lanes locks them in the order (bot_id, lane COLLATE "C"), and rows of `failed` before lanes;
+who cannot keep that order skips what is locked.
+"""
+
+CHECK = """
+SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+       to_regclass('alembic_version') IS NOT NULL
+"""
+REVISION = "SELECT version_num FROM alembic_version"
+PING = "SELECT 1"
+
+# Lanes are counted before the rows get their numbers (the gate), so a lane's numbers are in order of commit.
+ACCEPT = """
+WITH came AS MATERIALIZED (
+    SELECT c.bot_id, c.update_id, c.digest, c.lane COLLATE "C" AS lane, c.kind, c.chat_id, c.user_id, c.body,
+           c.n
+    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
+                $8::bytea[])
+        WITH ORDINALITY AS c(bot_id, update_id, digest, lane, kind, chat_id, user_id, body, n)
+), fresh AS (
+    INSERT INTO seen (bot_id, update_id, digest)
+    SELECT bot_id, update_id, digest FROM came ORDER BY 1, 2, 3
+    ON CONFLICT DO NOTHING
+    RETURNING bot_id, update_id, digest
+), new AS MATERIALIZED (
+    SELECT c.*, (
+        SELECT true FROM seen s WHERE s.bot_id = c.bot_id AND s.update_id = c.update_id LIMIT 1
+    ) AS known
+    FROM came c JOIN fresh USING (bot_id, update_id, digest)
+), grown AS (
+    INSERT INTO lanes AS l (bot_id, lane, pending)
+    SELECT bot_id, lane, count(*) FROM new GROUP BY bot_id, lane ORDER BY bot_id, lane
+    ON CONFLICT (bot_id, lane) DO UPDATE SET pending = l.pending + excluded.pending
+    RETURNING 1
+), stored AS (
+    INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, body)
+    SELECT bot_id, lane, update_id, kind, chat_id, user_id, body
+    FROM new, (SELECT count(*) FROM grown) AS gate ORDER BY n
+)
+SELECT n, known FROM new
+"""
+
+TURN = """
+SELECT * FROM inbox_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13)
+"""
+
+RENEW = """
+WITH held AS MATERIALIZED (
+    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE
+)
+UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
+FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
+RETURNING l.token
+"""
+
+# A commit that notifies is not waited for: it is a hint, and stands outside every transaction with data.
+NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('pillarbox', '')"
+LISTEN = "LISTEN pillarbox"
+
+RELAY_LOCK = """
+SELECT row_id, n FROM outbox ORDER BY row_id, n LIMIT $1::int4 FOR UPDATE SKIP LOCKED
+"""
+
+# A second statement, so that it sees what other relays have committed meanwhile. What stands behind a row
+# that is not ours stays: another relay has that one.
+RELAY_TAKE = """
+WITH ours AS MATERIALIZED (
+    SELECT o.row_id, o.n, o.bot_id, o.lane
+    FROM unnest($1::bigint[], $2::integer[]) AS t(row_id, n) JOIN outbox o USING (row_id, n)
+), reach AS MATERIALIZED (
+    SELECT bot_id, lane, max(row_id) AS row_id FROM ours GROUP BY bot_id, lane
+), missing AS MATERIALIZED (
+    SELECT o.bot_id, o.lane, min(ARRAY[o.row_id, o.n]) AS lowest
+    FROM reach r
+    JOIN outbox o ON o.bot_id = r.bot_id AND o.lane = r.lane AND o.row_id <= r.row_id
+    LEFT JOIN ours m ON m.row_id = o.row_id AND m.n = o.n
+    WHERE m.row_id IS NULL
+    GROUP BY o.bot_id, o.lane
+), taken AS (
+    DELETE FROM outbox o USING ours t
+    WHERE o.row_id = t.row_id AND o.n = t.n AND NOT EXISTS (
+        SELECT 1 FROM missing m
+        WHERE m.bot_id = t.bot_id AND m.lane = t.lane AND m.lowest < ARRAY[t.row_id, t.n]
+    )
+    RETURNING o.bot_id, o.lane, o.row_id, o.n, o.body
+)
+SELECT bot_id, lane, row_id, n, body FROM taken ORDER BY row_id, n
+"""
+
+# $2 null: all of the bot; $3: not before this row, so that a batch never begins again with what it has.
+FAILED_BATCH = """
+    SELECT row_id FROM failed
+    WHERE bot_id = $1::bigint AND ($2::bigint[] IS NULL OR update_id = ANY ($2)) AND row_id <= $3::bigint
+    ORDER BY row_id LIMIT 500 FOR UPDATE
+"""
+
+NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = $1::bigint"
+
+REQUEUE = f"""
+WITH picked AS MATERIALIZED ({FAILED_BATCH}), back AS (
+    DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
+    RETURNING f.row_id, f.bot_id, f.update_id, f.lane, f.kind, f.chat_id, f.user_id, f.body
+), grown AS (
+    INSERT INTO lanes AS l (bot_id, lane, pending)
+    SELECT bot_id, lane, count(*) FROM back GROUP BY bot_id, lane ORDER BY bot_id, lane
+    ON CONFLICT (bot_id, lane) DO UPDATE SET pending = l.pending + excluded.pending
+    RETURNING 1
+), stored AS (
+    INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, body)
+    SELECT bot_id, lane, update_id, kind, chat_id, user_id, body
+    FROM back, (SELECT count(*) FROM grown) AS gate ORDER BY row_id
+), noted AS (
+    INSERT INTO audit (bot_id, update_id, row_id, by, action)
+    SELECT bot_id, update_id, row_id, $4::text, 'retry' FROM back ORDER BY row_id
+)
+SELECT update_id FROM back
+"""  # noqa: S608 - both parts are constants of this module
+
+DISCARD = f"""
+WITH picked AS MATERIALIZED ({FAILED_BATCH}), dropped AS (
+    DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
+    RETURNING f.row_id, f.bot_id, f.update_id
+), noted AS (
+    INSERT INTO audit (bot_id, update_id, row_id, by, action)
+    SELECT bot_id, update_id, row_id, $4::text, 'discard' FROM dropped ORDER BY row_id
+)
+SELECT update_id FROM dropped
+"""  # noqa: S608 - both parts are constants of this module
+
+WAITING = (
+    "SELECT DISTINCT update_id FROM updates WHERE bot_id = $1::bigint AND update_id = ANY ($2::bigint[])"
+)
+
+MALFORMED = """
+INSERT INTO malformed (bot_id, reason, body) VALUES ($1::bigint, $2::text, $3::bytea)
+"""
+
+MALFORMED_TRIM = """
+WITH dropped AS (
+    DELETE FROM malformed WHERE bot_id = $1::bigint AND id <= (
+        SELECT id FROM malformed WHERE bot_id = $1 ORDER BY id DESC OFFSET $2::int4 LIMIT 1
+    )
+    RETURNING 1
+)
+INSERT INTO bots AS b (bot_id, malformed_trimmed)
+SELECT $1, count(*) FROM dropped HAVING count(*) > 0
+ON CONFLICT (bot_id) DO UPDATE SET malformed_trimmed = b.malformed_trimmed + excluded.malformed_trimmed
+"""
+
+# What is pending, claimed or failed stays known. ($2, $3, $4) is where the batch before ended.
+SWEEP_SEEN = """
+WITH old AS MATERIALIZED (
+    SELECT bot_id, update_id, digest, accepted_at FROM seen
+    WHERE accepted_at < clock_timestamp() - make_interval(secs => $1::float8)
+      AND accepted_at >= $2::timestamptz AND (accepted_at, bot_id, update_id) > ($2, $3::bigint, $4::bigint)
+    ORDER BY accepted_at, bot_id, update_id LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM seen s USING old o
+    WHERE s.bot_id = o.bot_id AND s.update_id = o.update_id AND s.digest = o.digest
+      AND NOT EXISTS (SELECT 1 FROM updates u WHERE u.bot_id = o.bot_id AND u.update_id = o.update_id)
+      AND NOT EXISTS (SELECT 1 FROM failed f WHERE f.bot_id = o.bot_id AND f.update_id = o.update_id)
+)
+SELECT accepted_at::text, bot_id, update_id FROM old ORDER BY accepted_at, bot_id, update_id
+"""
+
+SWEEP_FAILED = """
+SELECT inbox_trim_failed(ARRAY(SELECT max(row_id) FROM failed GROUP BY bot_id), $1::int4)
+"""
+
+SWEEP_TURN = "SELECT pg_try_advisory_xact_lock($1::bigint)"

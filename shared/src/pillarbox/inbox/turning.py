@@ -1,0 +1,103 @@
+"""A turn in the words of `inbox_turn`, and its answer in ours."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pillarbox.ids import BotId, RowId, Token, UpdateId
+from pillarbox.inbox import sql
+from pillarbox.inbox.arrays import Bytes, Float8s, Int2s, Int4s, Int8s, Texts
+from pillarbox.inbox.connections import Pool, Row
+from pillarbox.inbox.states import End, Failed, Finished, Later, Lease, Released, Turn
+from pillarbox.settings import InboxSettings
+
+FINISH, FAIL, RELEASE, LATER = range(4)
+LEASE, SUSPECT, LOST, FAILED, SUSPECTS = range(5)
+
+MOST_ERROR = 2000
+MOST_LATER = 7 * 24 * 3600.0
+RESCUE_EVERY = 0.25
+
+
+class Turns:
+    def __init__(self, pool: Pool, settings: InboxSettings, clock: Callable[[], float]) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._clock = clock
+        self._rescue_at = float("-inf")
+
+    async def turn(self, ends: Sequence[End], slots: int, suspects: bool) -> Turn:
+        now = self._clock()
+        rescue = now >= self._rescue_at
+        if rescue:
+            self._rescue_at = now + min(RESCUE_EVERY, self._settings.lease / 4)
+        limits = [slots, self._settings.lease, self._settings.max_handler_runs, self._settings.max_failed]
+        rows = await self._pool.execute(sql.TURN, [*_ends(ends), *limits, rescue, suspects])
+        return _turn(rows)
+
+
+def _ends(ends: Sequence[End]) -> list[Any]:
+    """One array a column; the first end of a token counts."""
+    once = list({end.token: end for end in reversed(ends)}.values())
+    queued = [
+        (end.token, n, body) for end in once if isinstance(end, Finished) for n, body in enumerate(end.outbox)
+    ]
+    return [
+        Int8s([end.token for end in once]),
+        Int2s([_what(end) for end in once]),
+        Float8s([min(max(end.after, 0.0), MOST_LATER) if isinstance(end, Later) else 0.0 for end in once]),
+        Texts([_error(end.error) if isinstance(end, Failed) else None for end in once]),
+        Int8s([token for token, _, _ in queued]),
+        Int4s([n for _, n, _ in queued]),
+        Bytes([body for _, _, body in queued]),
+    ]
+
+
+def _what(end: End) -> int:
+    match end:
+        case Finished():
+            return FINISH
+        case Failed():
+            return FAIL
+        case Released():
+            return RELEASE
+        case Later():
+            return LATER
+
+
+def _error(text: str) -> bytes:
+    """An error's text may hold what no database takes; it must not cost the others their turn."""
+    return text[:MOST_ERROR].replace("\0", "").encode("utf-8", "replace")
+
+
+def _turn(rows: Sequence[Row]) -> Turn:
+    leases: list[Lease] = []
+    lost: set[Token] = set()
+    failed, suspects = 0, False
+    for row in rows:
+        what = row[0]
+        if what in (LEASE, SUSPECT):
+            leases.append(_lease(row))
+        elif what == LOST:
+            lost.add(Token(row[1]))
+        elif what == FAILED:
+            failed = row[2]
+        elif what == SUSPECTS:
+            suspects = True
+    return Turn(leases, frozenset(lost), failed, suspects)
+
+
+def _lease(row: Row) -> Lease:
+    what, token, row_id, bot_id, update_id, accepted_at, run, lane, kind, body = row
+    return Lease(
+        token=Token(token),
+        row=RowId(row_id),
+        bot_id=BotId(bot_id),
+        lane=lane,
+        update_id=UpdateId(update_id),
+        kind=kind,
+        body=body,
+        run=run,
+        accepted_at=datetime.fromtimestamp(accepted_at, UTC),
+        suspect=what == SUSPECT,
+    )
