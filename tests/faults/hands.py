@@ -1,7 +1,8 @@
-"""What senders had in their hands when they were killed, and what is listed as dead: read from Redis itself."""
+"""What senders had in their hands when they were killed, and what is dead: read from Redis itself."""
 
 import asyncio
 import json
+from typing import cast
 
 import redis.asyncio as redis
 from redis.exceptions import RedisError
@@ -30,21 +31,24 @@ class Hands:
 
     async def _claimed(self, worker: str) -> set[Key]:
         keys = set()
-        for incarnation, name in (await self._redis.hgetall(self._keys.workers)).items():
+        for incarnation, name in (await self._hash(self._keys.workers)).items():
             if name.decode() != worker:
                 continue
-            for lane in await self._redis.hgetall(self._keys.claims(incarnation.decode())):
+            for lane in await self._hash(self._keys.claims(incarnation.decode())):
                 head = await self._redis.lindex(f"{self._queue}:lane:{lane.decode()}", 0)
-                keys |= _keys_in(head or b"")
+                keys |= _keys_in(cast("bytes", head or b""))
         return keys
 
     async def dead(self) -> set[Key]:
         """Messages that are listed as dead."""
         keys: set[Key] = set()
         async for name in self._redis.scan_iter(f"{self._queue}:dead:*:body"):
-            for body in (await self._redis.hgetall(name)).values():
+            for body in (await self._hash(name.decode())).values():
                 keys |= _keys_in(body)
         return keys
+
+    async def _hash(self, name: str) -> dict[bytes, bytes]:
+        return cast("dict[bytes, bytes]", await self._redis.hgetall(name))
 
 
 def _keys_in(message: bytes) -> set[Key]:

@@ -90,6 +90,6 @@ def _spans(journal: Iterable[str], killed_at: Mapping[int, int]) -> dict[int, li
             open_runs[run] = int(at)
         else:
             spans[int(chat)].append(Span(open_runs.pop(run), int(at), int(number)))
-    for (pid, chat, number), start in open_runs.items():
-        spans[chat].append(Span(start, killed_at.get(pid, start), number))
+    for (process, lane, run_of), start in open_runs.items():
+        spans[lane].append(Span(start, killed_at.get(process, start), run_of))
     return spans
