@@ -16,6 +16,7 @@ def logged(body: str) -> list[dict[str, object]]:
     """What a process that runs `body` logs, as JSON."""
     program = f"""
 import logging
+from pillarbox import telemetry
 telemetry.configure("tests", "json", "info")
 log, library = telemetry.get_logger(), logging.getLogger("some.library")
 {body}
