@@ -24,6 +24,7 @@ from pillarbox_admin.views import (
     MalformedBodies,
     ProblemDetails,
     Result,
+    Word,
 )
 
 MayRead = Annotated[Holder, Depends(bearer(Right.READ))]
@@ -40,11 +41,9 @@ Time = Annotated[AwareDatetime | None, Query(examples=["2026-01-31T12:00:00Z"])]
 def asked(
     since: Annotated[AwareDatetime | None, Query(alias="from", description="failed then or later")] = None,
     to: Annotated[AwareDatetime | None, Query(description="failed before then")] = None,
-    kind: Annotated[str | None, Query(max_length=64, examples=["message"])] = None,
+    kind: Annotated[Word | None, Query(examples=["message"])] = None,
     chat_id: Annotated[int | None, Query(ge=-INT64 - 1, le=INT64)] = None,
-    error: Annotated[
-        str | None, Query(max_length=200, description="the error's type", examples=["KeyError"])
-    ] = None,
+    error: Annotated[Word | None, Query(description="the error's type", examples=["KeyError"])] = None,
 ) -> Asked:
     return Asked(since, to, kind, chat_id, error)
 

@@ -3,7 +3,6 @@
 import asyncio
 
 from fastapi import FastAPI, Request, Response
-from pillarbox.inbox.postgres import PostgresStorage
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
@@ -11,6 +10,7 @@ from pillarbox import telemetry
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageUnavailable
 from pillarbox.inbox import Storage
+from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.telemetry import Probes, get_logger
 from pillarbox.telemetry.probes import App
 from pillarbox_admin import api, pages, problems, signing
@@ -84,14 +84,21 @@ def build(parts: Parts, probes: Probes) -> App:
 
 def notice(request: Request, problem: Problem) -> Response:
     drawing = request.app.state.parts.drawing
+    page: Response
     if isinstance(problem, SignIn):
-        back = request.url.path if request.method == "GET" else "/"
-        query = f"?{request.url.query}" if request.method == "GET" and request.url.query else ""
-        page: Response = drawing.page(request, "login.html", 401, next=f"{back}{query}", wrong=False)
-        return page
-    page = drawing.page(request, "notice.html", problem.status, problem=problem)
+        page = drawing.page(request, "login.html", 401, next=_here(request), wrong=False)
+    else:
+        back = _here(request) if problem.status == 503 else "/"
+        page = drawing.page(request, "notice.html", problem.status, problem=problem, back=back)
     page.headers.update(problem.headers)
     return page
+
+
+def _here(request: Request) -> str:
+    """The address to come back to; a form is not sent twice by itself."""
+    if request.method != "GET":
+        return "/"
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _guarded(app: App, probes: App) -> App:

@@ -155,10 +155,14 @@ def _asked(words: Mapping[str, str]) -> Asked:
     if chat_id is not None and abs(chat_id) > INT64:
         raise Problem(422, "A chat is a whole number, such as -1001234567890.")
     return Asked(
-        kind=words.get("kind", "").strip() or None,
+        kind=_word(words, "kind"),
         chat_id=chat_id,
-        error=words.get("error", "").strip() or None,
+        error=_word(words, "error"),
     )
+
+
+def _word(words: Mapping[str, str], name: str) -> str | None:
+    return words.get(name, "").replace("\0", "").strip() or None
 
 
 def _filter(asked: Asked) -> dict[str, str]:

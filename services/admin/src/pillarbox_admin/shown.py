@@ -41,6 +41,8 @@ def result(words: Mapping[str, str]) -> str | None:
     if did is None:
         return None
     moved, unknown, running = (_count(words.get(name, "")) for name in ("moved", "unknown", "running"))
+    if not moved + unknown + running:
+        return "Nothing was chosen."
     sentences = [did.format(number(moved))]
     if unknown:
         sentences.append(f"{number(unknown)} not in the failed list any more.")

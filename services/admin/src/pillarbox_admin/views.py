@@ -3,13 +3,21 @@
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from pillarbox.inbox import Moved
 
 INT64 = 2**63 - 1
 
+
+def _storable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has characters that no such word has")
+    return text
+
+
 Id = Annotated[int, Field(ge=-INT64 - 1, le=INT64)]
+Word = Annotated[str, Field(max_length=200), AfterValidator(_storable)]
 
 
 class View(BaseModel):
@@ -74,9 +82,9 @@ class Filter(BaseModel):
 
     since: AwareDatetime | None = Field(None, alias="from")
     to: AwareDatetime | None = None
-    kind: str | None = Field(None, max_length=64)
+    kind: Word | None = None
     chat_id: Id | None = None
-    error: str | None = Field(None, max_length=200)
+    error: Word | None = None
 
 
 class Choice(BaseModel):
