@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-TOKEN = re.compile(r"\b\d{5,15}:[A-Za-z0-9_-]{10,}")
+TOKEN = re.compile(r"\d{5,15}:[A-Za-z0-9_-]{10,}")
 FRAMES = 8
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -84,4 +84,14 @@ def _type_name(error: BaseException) -> str:
 
 def _without_tokens(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """The last line of defence: a library may log an address with a token in it."""
-    return {key: TOKEN.sub("***", value) if isinstance(value, str) else value for key, value in event.items()}
+    return {key: _clean(value) for key, value in event.items()}
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return TOKEN.sub("***", value)
+    if isinstance(value, dict):
+        return {key: _clean(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(part) for part in value]
+    return value
