@@ -4,14 +4,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, waiting
 from psycopg.abc import PQGen
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
-from typing_extensions import TypeVar
 
 from pillarbox.errors import StorageError, StorageRefused, StorageUnavailable
 from pillarbox.inbox import arrays

@@ -72,8 +72,8 @@ class Storage(ABC):
         """One transaction: ends these runs, and leases up to `slots` updates to run next.
 
         `slots` is what may start after these ends. A lane whose update finished and that has more goes on
-        with its next one, before other lanes are asked, but not for ever while others wait. With `suspects` (only
-        where nothing else runs, nor will until this one ended) the answer may be one suspect alone.
+        with its next one, before other lanes are asked, but not for ever while others wait. With `suspects`
+        (only where nothing else runs, nor will until this one ended) the answer may be one suspect alone.
         The run of each lease is counted when this returns. Ends whose token is no longer held change nothing
         and are named in `Turn.lost`. Updates that ran too often without an end go to the failed list here.
         """
