@@ -16,6 +16,7 @@ from pillarbox.ids import Token
 from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Storage, Turn
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.suspects import Suspects
 from pillarbox_dispatcher.watchdog import Watchdog
 
 TURNS = 2
@@ -46,6 +47,7 @@ class Lanes:
         queued: Callable[[], None] = lambda: None,
         turns: int = TURNS,
         poll: float = POLL,
+        patience: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -64,6 +66,7 @@ class Lanes:
         self._due = True
         self._stopping = False
         self._wake = asyncio.Event()
+        self._suspects = Suspects(clock, patience)
 
     async def run(self, stop: asyncio.Event, grace: float) -> None:
         """Until `stop` is set; then nothing new starts, and what runs has `grace` seconds to end."""
@@ -129,10 +132,10 @@ class Lanes:
     async def _turns(self) -> None:
         backoff = Backoff()
         while (work := await self._work()) is not None:
-            ends, slots = work
+            ends, slots, suspects = work
             started = self._clock()
             try:
-                turn = await self._turn(ends, slots)
+                turn = await self._turn(ends, slots, suspects)
             except Exception as error:  # even a bug must not cost the ends of what ran
                 self._take_back(ends, slots)
                 _log_failure(error, backoff)
@@ -141,15 +144,17 @@ class Lanes:
             _log_recovery(backoff)
             metrics.turn_seconds.observe(self._clock() - started)
             self._settle(ends, slots, turn, started)
+            if suspects:
+                self._suspects.asked()
 
-    async def _work(self) -> tuple[list[End], int] | None:
-        """What the next turn is for; None once everything has ended and nothing may start."""
+    async def _work(self) -> tuple[list[End], int, bool] | None:
+        """The next turn's ends, its free slots, and whether a suspect may take one; None when all is done."""
         while True:
-            slots = self._free_slots()
-            if self._ends or (slots and self._due):
+            suspects, slots = self._suspects.wanted(), self._free_slots()
+            if self._ends or (slots and (self._due or suspects)):
                 ends, self._ends, self._due = self._ends, [], self._due and not slots
                 self._in_turns += max(len(ends), slots)
-                return ends, slots
+                return ends, slots, suspects and slots > 0
             if self._stopping and not self._runs and not self._in_turns:
                 self._wake.set()
                 return None
@@ -158,14 +163,16 @@ class Lanes:
 
     def _free_slots(self) -> int:
         """The places of runs that end with this turn are free again with it."""
-        if self._stopping:
+        if self._stopping or self._suspects.running:
             return 0
+        if self._suspects.wanted():
+            return 0 if self._runs or self._in_turns or self._ends else 1
         free = self._concurrency - len(self._runs) - self._in_turns
         return max(0, min(free, -(-self._concurrency // self._turns_at_once)))
 
-    async def _turn(self, ends: list[End], slots: int) -> Turn:
+    async def _turn(self, ends: list[End], slots: int, suspects: bool) -> Turn:
         try:
-            return await self._storage.turn(ends, slots)
+            return await self._storage.turn(ends, slots, suspects=suspects)
         except StorageRefused:
             return await self._one_by_one(ends)
 
@@ -197,6 +204,7 @@ class Lanes:
             log.warning("runs ended after their lease was lost", runs=len(turn.lost))
         if any(isinstance(end, Finished) and end.outbox and end.token not in turn.lost for end in ends):
             self._queued()
+        self._suspects.seen(turn.suspects)
         for lease in turn.leases:
             self._start(lease, started)
         if slots and len(turn.leases) >= slots:
@@ -210,11 +218,14 @@ class Lanes:
             return
         task = asyncio.ensure_future(self._handle(lease))
         self._runs[lease.token] = _Run(lease, task)
+        if lease.suspect:
+            self._suspects.start(lease.token)
         task.add_done_callback(lambda _: self._ended(lease.token))
         metrics.lanes_running.set(len(self._runs))
 
     def _ended(self, token: Token) -> None:
         run = self._runs.pop(token)
+        self._suspects.end(token)
         metrics.lanes_running.set(len(self._runs))
         if run.cancelled == "lost":
             metrics.updates.labels(run.lease.bot_id, "lost").inc()

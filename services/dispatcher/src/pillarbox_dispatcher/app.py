@@ -1,0 +1,168 @@
+"""The dispatcher, put together."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+from pillarbox import process
+from pillarbox.backoff import Backoff
+from pillarbox.errors import QueueUnavailable, StorageUnavailable
+from pillarbox.inbox import Storage
+from pillarbox.inbox.postgres import PostgresStorage
+from pillarbox.outbound.connection import connect
+from pillarbox.outbound.lanes import Lanes as Outbound
+from pillarbox.telemetry import Probes, get_logger, serve
+from pillarbox_dispatcher import bots, handlers, state
+from pillarbox_dispatcher.lanes import Lanes
+from pillarbox_dispatcher.relay import Relay
+from pillarbox_dispatcher.runs import Runs
+from pillarbox_dispatcher.settings import DispatcherSettings
+from pillarbox_dispatcher.watchdog import Watchdog
+
+FLUSH = 3.0
+
+log = get_logger()
+
+
+class Service:
+    """Its parts, and the order in which they start and stop."""
+
+    def __init__(self, settings: DispatcherSettings) -> None:
+        module = handlers.module(settings.handlers)
+        self._settings = settings
+        self._storage: Storage = PostgresStorage(settings)
+        self._redis = connect(settings)
+        self._http = bots.session(settings)
+        self._bots = bots.bots(settings, self._http, handlers.bot_defaults(module))
+        self._states = state.StateStorage(state.connect(settings), state.patience(settings.handler_timeout))
+        self._dispatcher = handlers.dispatcher(module, self._states)
+        self._watchdog = Watchdog(self._storage.renewer, lease=settings.lease, limit=settings.handler_timeout)
+        self._relay = Relay(self._storage, self._outbound())
+        self._lanes = Lanes(
+            self._storage,
+            Runs(
+                self._dispatcher,
+                self._bots,
+                timeout=settings.handler_timeout,
+                max_message=settings.max_message,
+            ).handle,
+            self._watchdog,
+            concurrency=settings.concurrency,
+            patience=settings.lease,
+            queued=self._relay.ring,
+        )
+        self._started = False
+
+    def _outbound(self) -> Outbound:
+        return Outbound(
+            self._redis,
+            self._settings.redis_messages_key,
+            max_dead=self._settings.max_dead,
+            max_message=self._settings.max_message,
+        )
+
+    def probes(self) -> Probes:
+        return Probes(
+            {"database": self._storage.ping, "redis": self._ping_redis, "handlers": self._has_started}
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`; then what runs may end, what ended is written, and what is written is relayed."""
+        try:
+            if await _unless_stopped(self._start(), stop):
+                await self._work(stop)
+        finally:
+            await self._close()
+
+    async def _start(self) -> None:
+        await self._open_storage()
+        await bots.start(self._dispatcher, self._bots, asyncio.sleep)
+        self._started = True
+        process.freeze()
+        log.info("dispatcher handles updates", bots=len(self._bots), handlers=self._settings.handlers)
+
+    async def _open_storage(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                return await self._storage.open()
+            except StorageUnavailable as error:
+                if backoff.fresh:
+                    log.warning("the database is away, waiting for it", exc_info=error)
+                await asyncio.sleep(backoff.delay())
+
+    async def _work(self, stop: asyncio.Event) -> None:
+        async with _background(self._watchdog.run(self._lanes.lost)), _background(self._relay.run()):
+            await self._lanes.run(stop, self._settings.stop_timeout)
+        await self._relay_the_last()
+
+    async def _relay_the_last(self) -> None:
+        """What cannot be relayed now is relayed by another dispatcher, or by the next start."""
+        try:
+            async with asyncio.timeout(FLUSH):
+                await self._relay.drain()
+        except (StorageUnavailable, QueueUnavailable, TimeoutError) as error:
+            log.warning("the outbox keeps what is left in it", exc_info=error)
+
+    async def _close(self) -> None:
+        if self._started:
+            await bots.stop(self._dispatcher, self._bots)
+        await self._http.close()
+        await self._states.redis.aclose()
+        await self._redis.aclose()
+        await self._storage.close()
+
+    async def _ping_redis(self) -> None:
+        await self._redis.ping()
+
+    async def _has_started(self) -> None:
+        if not self._started:
+            raise NotStarted
+
+
+class NotStarted(Exception):
+    """The handlers' startup hooks have not run yet."""
+
+
+async def main(settings: DispatcherSettings, stop: asyncio.Event) -> None:
+    service = Service(settings)
+    ended = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(
+            serve(
+                service.probes(),
+                settings.dispatcher_host,
+                settings.dispatcher_port,
+                ended,
+                setting="DISPATCHER_PORT",
+            )
+        )
+        try:
+            await service.run(stop)
+        finally:
+            ended.set()
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Whether `work` ended; it is cut when `stop` comes first."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()
+    if not working.done():
+        await asyncio.wait({working})
+        return False
+    working.result()
+    return True
+
+
+@contextlib.asynccontextmanager
+async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Runs beside the block and is ended with it; its crash ends the block."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        yield
+        task.cancel()

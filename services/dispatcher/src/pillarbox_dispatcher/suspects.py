@@ -1,0 +1,59 @@
+"""When a suspect's turn comes: it runs alone, so that it can take no other update down with it.
+
+The other lanes run out first, as long as there is patience, and afterwards get as much time as that took.
+"""
+
+from collections.abc import Callable
+
+from pillarbox.ids import Token
+
+PAUSE = 0.1
+
+
+class Suspects:
+    def __init__(self, clock: Callable[[], float], patience: float) -> None:
+        self._clock = clock
+        self._patience = patience
+        self._waiting = False
+        self._not_before = clock()
+        self._since: float | None = None
+        self._running: Token | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._running is not None
+
+    def seen(self, waiting: bool) -> None:
+        """What the last turn saw in the inbox."""
+        self._waiting = waiting
+        if not waiting and not self.running:
+            self._since = None
+
+    def wanted(self) -> bool:
+        """Nothing new may start now; once nothing runs, a suspect is claimed."""
+        now = self._clock()
+        if not self._waiting or now < self._not_before:
+            return False
+        if self._since is None:
+            self._since = now
+        if now - self._since > self._patience:
+            self._patience *= 2
+            self._yield(now)
+        return self._since is not None
+
+    def start(self, token: Token) -> None:
+        self._running = token
+
+    def asked(self) -> None:
+        """A turn is over that might have claimed one."""
+        if not self.running:
+            self._yield(self._clock())
+
+    def end(self, token: Token) -> None:
+        if token == self._running:
+            self._running = None
+            self._yield(self._clock())
+
+    def _yield(self, now: float) -> None:
+        began = now if self._since is None else self._since
+        self._not_before, self._since = now + max(PAUSE, now - began), None
