@@ -11,8 +11,8 @@ class SimulatorClient:
         self._url = url
         self._session = session
 
-    async def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        async with self._session.request(method, f"{self._url}{path}", json=body, params=query) as answer:
+    async def _call(self, verb: str, path: str, body: Any = None, /, **query: Any) -> Any:
+        async with self._session.request(verb, f"{self._url}{path}", json=body, params=query) as answer:
             answer.raise_for_status()
             return await answer.json()
 
