@@ -3,6 +3,7 @@
 import base64
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from tests.support.admin import BODY, BOT, OTHER, Admin, fail, malform, rows, running_admin
@@ -199,6 +200,8 @@ READ, ACT = ["viewer", "operator", "insider"], ["operator", "robot"]
         ("GET", "/api/v1/bots", READ),
         ("GET", LIST, READ),
         ("GET", "/api/v1/malformed", READ),
+        ("GET", "/api/v1/outbound", READ),
+        ("GET", "/api/v1/outbound/dead", READ),
         ("GET", f"{LIST}/1", ["insider"]),
         ("POST", f"{LIST}/retry", ACT),
         ("POST", f"{LIST}/discard", ACT),
@@ -263,6 +266,14 @@ async def test_every_refusal_is_a_problem(
     assert found["title"]
     assert found["detail"]
     assert (status == 422) == ("errors" in found)
+
+
+async def test_a_question_that_takes_too_long_is_given_up(admin: Admin, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as other:
+        other.execute("LOCK TABLE failed IN ACCESS EXCLUSIVE MODE")
+        problem = await admin.get(LIST, status=503)
+        assert "slow" in problem["detail"]
+    assert (await admin.get(LIST))["items"] == []
 
 
 async def test_openapi_describes_the_calls(admin: Admin) -> None:

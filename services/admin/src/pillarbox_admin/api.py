@@ -12,6 +12,7 @@ from pillarbox_admin.access import bearer
 from pillarbox_admin.acts import Which
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.holders import Holder, Right
+from pillarbox_admin.outbound import DeadPage
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import MEDIA_TYPE, Problem
 from pillarbox_admin.reader import LIMIT, Asked, Page
@@ -19,10 +20,12 @@ from pillarbox_admin.views import (
     INT64,
     Bots,
     Choice,
+    DeadMessages,
     FailedUpdateInFull,
     FailedUpdates,
     MalformedBodies,
     ProblemDetails,
+    Queue,
     Result,
     Word,
 )
@@ -114,7 +117,36 @@ async def malformed(given: Given, _: MayRead, after: After = None, limit: Limit 
     return _listed(await given.reader.malformed(_cursor(after), limit))
 
 
-def _listed(page: Page) -> dict[str, Any]:
+@router.get("/outbound", response_model=Queue)
+async def outbound(given: Given, _: MayRead) -> dict[str, Any]:
+    found = await given.outbound.depths()
+    bots = [
+        {
+            "bot_id": int(bot) if bot.isdigit() else None,
+            "waiting": depths.waiting,
+            "delayed": depths.delayed,
+            "dead": depths.dead,
+            "oldest_seconds": depths.oldest,
+            "paused": depths.paused,
+        }
+        for bot, depths in found.bots.items()
+    ]
+    return {
+        "doors": found.doors,
+        "sending": found.sending,
+        "bots": bots,
+        "buried": found.buried,
+        "trimmed": found.trimmed,
+    }
+
+
+@router.get("/outbound/dead", response_model=DeadMessages)
+async def dead(given: Given, _: MayRead, after: After = None, limit: Limit = 50) -> dict[str, Any]:
+    """Messages that will not be tried again, the newest first."""
+    return _listed(await given.outbound.dead(_cursor(after), limit))
+
+
+def _listed(page: Page | DeadPage) -> dict[str, Any]:
     return {"items": page.rows, "next": str(page.next) if page.next else None}
 
 

@@ -18,6 +18,7 @@ from pillarbox_admin.access import SignIn
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.database import Database, engine
 from pillarbox_admin.drawing import Drawing
+from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.parts import Parts
 from pillarbox_admin.problems import Problem
 from pillarbox_admin.reader import Reader
@@ -41,8 +42,16 @@ async def main(settings: AdminSettings, stop: asyncio.Event) -> None:
     database = Database(engine(settings.database_url.get_secret_value()))
     reader = Reader(database)
     storage = PostgresStorage(settings)
-    parts = Parts(settings.holders, Sessions(settings.holders), reader, Acts(storage, reader), Drawing())
-    app = build(parts, Probes({"database": reader.ping}))
+    outbound = Outbound.of(settings)
+    parts = Parts(
+        holders=settings.holders,
+        sessions=Sessions(settings.holders),
+        reader=reader,
+        acts=Acts(storage, reader),
+        outbound=outbound,
+        drawing=Drawing(),
+    )
+    app = build(parts, Probes({"database": reader.ping, "redis": outbound.ping}))
     try:
         async with asyncio.TaskGroup() as tasks:
             opening = tasks.create_task(_open(storage))
@@ -51,6 +60,7 @@ async def main(settings: AdminSettings, stop: asyncio.Event) -> None:
     finally:
         await storage.close()
         await database.close()
+        await outbound.close()
 
 
 async def _open(storage: Storage) -> None:

@@ -35,6 +35,7 @@ class Drawing:
         self._environment.filters |= {
             "number": shown.number,
             "clock": shown.clock,
+            "wait": shown.wait,
             "ago": lambda at: shown.ago(self._now(), at),
         }
         self._environment.globals |= {

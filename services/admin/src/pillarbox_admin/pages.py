@@ -57,6 +57,15 @@ async def malformed(request: Request, given: Given, _: Reads, after: str = "") -
     return given.drawing.page(request, "malformed.html", here="malformed", bodies=page.rows, next=page.next)
 
 
+@router.get("/outbound")
+async def outbound(request: Request, given: Given, _: Reads, after: str = "") -> Response:
+    depths = await given.outbound.depths()
+    page = await given.outbound.dead(Cursor.read(after) if after else None, ROWS)
+    return given.drawing.page(
+        request, "outbound.html", here="outbound", depths=depths, dead=page.rows, next=page.next
+    )
+
+
 @router.get("/bots/{bot_id}")
 async def bot(request: Request, given: Given, holder: Reads, bot_id: BotPath, after: str = "") -> Response:
     asked = _asked(request.query_params)

@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.drawing import Drawing
 from pillarbox_admin.holders import Holders
+from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.reader import Reader
 from pillarbox_admin.sessions import Sessions
 
@@ -18,6 +19,7 @@ class Parts:
     sessions: Sessions
     reader: Reader
     acts: Acts
+    outbound: Outbound
     drawing: Drawing
 
 

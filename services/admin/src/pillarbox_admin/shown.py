@@ -21,11 +21,16 @@ def ago(now: datetime, at: datetime | None) -> Markup | str:
     """`3 min ago`, with the time in UTC for whoever points at it."""
     if at is None:
         return "–"
-    seconds = max(0, int((now - at).total_seconds()))
+    seconds = (now - at).total_seconds()
+    return _time(at, f"{wait(seconds)} ago" if seconds >= 1 else "just now")
+
+
+def wait(seconds: float) -> str:
+    """`3 min`: the largest unit alone."""
     for size, unit in STEPS:
         if seconds >= size:
-            return _time(at, f"{seconds // size} {unit} ago")
-    return _time(at, "just now")
+            return f"{int(seconds // size)} {unit}"
+    return "–"
 
 
 def _time(at: datetime, words: str) -> Markup:

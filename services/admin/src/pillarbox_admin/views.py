@@ -75,6 +75,39 @@ class MalformedBodies(View):
     next: str | None
 
 
+class BotOutbound(View):
+    bot_id: Id | None = Field(description="null for what names no bot", examples=[123456])
+    waiting: dict[str, int] = Field(description="in lanes, by class", examples=[{"interactive": 3}])
+    delayed: int
+    dead: int
+    oldest_seconds: float = Field(description="the longest wait among those that are next in turn")
+    paused: str | None = Field(description="why nothing is sent for this bot now", examples=["token"])
+
+
+class Queue(View):
+    doors: dict[str, int] = Field(description="pushed, not yet filed", examples=[{"pillarbox:outbound": 0}])
+    sending: dict[str, int] = Field(description="in flight, by worker")
+    bots: list[BotOutbound]
+    buried: dict[str, int] = Field(description="dead messages ever, by reason", examples=[{"doubt": 1}])
+    trimmed: int = Field(description="dead messages that the list had no room for")
+
+
+class DeadMessage(View):
+    number: int
+    bot_id: Id | None
+    lane: str = Field(description="empty for what is no message", examples=["123456:interactive:42"])
+    reason: str = Field(examples=["refused"])
+    detail: str
+    attempts: int
+    died_at: datetime
+    size: int = Field(description="bytes")
+
+
+class DeadMessages(View):
+    items: list[DeadMessage]
+    next: str | None
+
+
 class Filter(BaseModel):
     """The same words as in the list's address; everything that is given must hold."""
 
