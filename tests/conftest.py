@@ -11,6 +11,7 @@ scrub()
 
 from pillarbox_solo.postgres import PostgresServer  # noqa: E402 - nothing of ours before the scrub
 from pillarbox_solo.valkey import ValkeyServer  # noqa: E402
+from tests.support.simulator import control, http, simulator, webhook  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")

@@ -56,6 +56,7 @@ class App:
             answer = NOT_FOUND
             if slash:
                 answer = await self._calls.answer(token, name, kind, scope["query_string"], body)
+        self._simulator.keep()
         if isinstance(answer, Silence):
             await self._break_off(answer, scope, receive)
             return
@@ -83,6 +84,7 @@ class App:
         elif path.startswith("/_ctl/"):
             body = await web.body_of(receive)
             status, reply = await self._control.answer(method, path[6:], scope["query_string"], body)
+            self._simulator.keep()
             await web.answer(send, status, JSON, _encode(reply))
         elif path.startswith("/file/bot"):
             await self._bot_file(send, path.removeprefix("/file/bot"))

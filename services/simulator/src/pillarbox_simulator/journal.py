@@ -1,4 +1,4 @@
-"""What survives a restart, as lines of JSON: written behind, in the turn of the loop in which it changed.
+"""What survives a restart, as lines of JSON: in the file before a request is answered, never waited for.
 
 Each line is `[kind, bot_id, …]`:
 
@@ -67,7 +67,7 @@ class Journal:
         self._file = self._path.open("ab", buffering=0)
 
     def record(self, change: Change) -> None:
-        """Joins the lines of one turn of the loop to one write."""
+        """One write for the lines of one turn of the loop, or of one request."""
         if change[0] not in KEPT:
             return
         if not self._lines:

@@ -66,6 +66,11 @@ class Simulator:
             if self._journal is not None:
                 self._journal.close()
 
+    def keep(self) -> None:
+        """What changed until now survives the process."""
+        if self._journal is not None:
+            self._journal.flush()
+
     async def _end_waits(self) -> None:
         await self.stopping.wait()
         self.polling.end_all()
