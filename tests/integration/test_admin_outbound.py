@@ -35,10 +35,8 @@ def say(chat: int, **more: object) -> bytes:
 
 
 async def test_depths(admin: Admin, redis: "Redis") -> None:
-    lanes = Lanes(redis, QUEUE)
-    await lanes.file(
-        [Filing(say(1), BotId(BOT)), Filing(say(1), BotId(BOT)), Filing(say(2), BotId(BOT), bulk=True)]
-    )
+    lanes, bot = Lanes(redis, QUEUE), BotId(BOT)
+    await lanes.file([Filing(say(1), bot), Filing(say(1), bot), Filing(say(2), bot, bulk=True)])
     await lanes.file([Filing(say(3, not_before=4e9), bot)])
     await redis.rpush(QUEUE, say(4), say(5))
     found = await admin.get("/api/v1/outbound")
