@@ -80,7 +80,7 @@ class MemoryInbox(Storage):
     async def malformed(self, body: Malformed) -> None:
         raise NotImplementedError
 
-    async def turn(self, ends: Sequence[End], slots: int, suspects: bool = False) -> Turn:
+    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
         await asyncio.sleep(0)
         if self.away:
             raise StorageUnavailable("switched off")

@@ -66,7 +66,7 @@ class Lanes:
         self._due = True
         self._stopping = False
         self._wake = asyncio.Event()
-        self._suspects = Suspects(clock, patience)
+        self._suspects = Suspects(clock, patience, self._look_in)
 
     async def run(self, stop: asyncio.Event, grace: float) -> None:
         """Until `stop` is set; then nothing new starts, and what runs has `grace` seconds to end."""
@@ -124,6 +124,9 @@ class Lanes:
                 log.error("waiting for updates failed", exc_info=error)
                 await self._sleep(backoff.delay())
             self._look()
+
+    def _look_in(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
         self._due = True
@@ -198,7 +201,7 @@ class Lanes:
         for end in ends:
             self._watchdog.drop(end.token)
             if isinstance(end, Later):
-                asyncio.get_running_loop().call_later(end.after, self._look)
+                self._look_in(end.after)
         if turn.lost:
             metrics.lost_leases.inc(len(turn.lost))
             log.warning("runs ended after their lease was lost", runs=len(turn.lost))

@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 from pillarbox.ids import Token
 
-PAUSE = 0.1
+PAUSE = 0.02
 
 
 class Suspects:
-    def __init__(self, clock: Callable[[], float], patience: float) -> None:
+    """`again` is given the seconds after which it is worth asking once more."""
+
+    def __init__(self, clock: Callable[[], float], patience: float, again: Callable[[float], None]) -> None:
+        self._again = again
         self._clock = clock
         self._patience = patience
         self._waiting = False
@@ -55,5 +58,6 @@ class Suspects:
             self._yield(self._clock())
 
     def _yield(self, now: float) -> None:
-        began = now if self._since is None else self._since
-        self._not_before, self._since = now + max(PAUSE, now - began), None
+        pause = max(PAUSE, now - (now if self._since is None else self._since))
+        self._not_before, self._since = now + pause, None
+        self._again(pause)
