@@ -1,14 +1,15 @@
 """The inbox on PostgreSQL, 15 and newer."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import ClassVar
 
 from pillarbox.db.version import check_revision
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import accepting, failures, relaying, sql, sweeping
-from pillarbox.inbox.connections import Pool
+from pillarbox.inbox.connections import Pool, connect, deadline, rows
 from pillarbox.inbox.hints import Hinter, Listener
 from pillarbox.inbox.renewing import PostgresRenewer
 from pillarbox.inbox.states import Accepted, End, Incoming, Malformed, Moved, Released, Turn
@@ -55,6 +56,18 @@ class PostgresStorage(Storage):
 
     async def ping(self) -> None:
         await self._pool.execute(sql.PING)
+
+    @asynccontextmanager
+    async def try_lock(self, name: str) -> AsyncIterator[bool]:
+        """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
+        async with deadline():
+            link = await connect(self._settings.direct_url)
+        try:
+            async with deadline():
+                ((ours,),) = await rows(link, sql.TRY_LOCK, [name])
+            yield ours
+        finally:
+            link.pgconn.finish()
 
     async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
         answers = await accepting.accept(self._pool, updates)

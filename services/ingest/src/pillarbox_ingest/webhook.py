@@ -1,0 +1,144 @@
+"""`POST /webhook/{bot_id}`, as a raw ASGI function: the checks stand in the order of DESIGN's table.
+
+Every answer has an empty body: Telegram would execute a `method` in one.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from pillarbox.errors import StorageError, StorageUnavailable
+from pillarbox.ids import BotId
+from pillarbox.inbox import Accepted, Incoming, Malformed
+from pillarbox.telemetry import get_logger
+from pillarbox_ingest import metrics
+from pillarbox_ingest.parsing import Unreadable, parse
+
+log = get_logger()
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Put = Callable[[Incoming], Awaitable[Accepted]]
+Keep = Callable[[Malformed], Awaitable[None]]
+
+PREFIX = "/webhook/"
+SECRET = b"x-telegram-bot-api-secret-token"
+MOST_BODY = 1 << 20
+RETRY_AFTER = b"1"  # Telegram takes it as the delay of its next try; a button's press expires after 150 s
+
+EMPTY = (b"content-length", b"0")
+END = {"type": "http.response.body", "body": b""}
+HEADERS: dict[int, list[tuple[bytes, bytes]]] = {
+    200: [EMPTY],
+    401: [EMPTY],
+    404: [EMPTY],
+    405: [EMPTY, (b"allow", b"POST")],
+    413: [EMPTY, (b"connection", b"close")],
+    503: [EMPTY, (b"retry-after", RETRY_AFTER)],
+}
+STARTS = {
+    status: {"type": "http.response.start", "status": status, "headers": headers}
+    for status, headers in HEADERS.items()
+}
+
+
+class Disconnected(Exception):
+    """The client went before its body was here."""
+
+
+class TooLarge(Exception):
+    pass
+
+
+class Webhook:
+    def __init__(
+        self,
+        bots: Iterable[BotId],
+        secrets: Sequence[str],
+        put: Put,
+        keep: Keep,
+        serving: Callable[[], bool],
+    ) -> None:
+        self._bots = {str(bot_id): bot_id for bot_id in bots}
+        self._secrets = [secret.encode() for secret in secrets]
+        self._put = put
+        self._keep = keep
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            status = await self._status(scope, receive)
+        except Disconnected:
+            return
+        if status != 200:
+            metrics.ANSWERS.labels(status).inc()
+        await send(STARTS[status])
+        await send(END)
+
+    async def _status(self, scope: Scope, receive: Receive) -> int:
+        if scope["method"] != "POST":
+            return 405
+        if not self._knows_secret(scope["headers"]):
+            return 401
+        bot_id = self._bots.get(scope["path"][len(PREFIX) :])
+        if bot_id is None:
+            return 404
+        try:
+            body = await read(receive)
+        except TooLarge:
+            return 413
+        if not self._serving():
+            return 503
+        return await self._take(bot_id, body)
+
+    def _knows_secret(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        given = next((value for name, value in headers if name == SECRET), None)
+        if given is None:
+            return False
+        matches = [hmac.compare_digest(given, secret) for secret in self._secrets]
+        return any(matches)
+
+    async def _take(self, bot_id: BotId, body: bytes) -> int:
+        try:
+            update = parse(bot_id, body)
+        except Unreadable as error:
+            return await self._set_aside(Malformed(bot_id, error.reason, body))
+        try:
+            answer = await self._put(update)
+        except StorageUnavailable:
+            return 503
+        if answer is Accepted.REFUSED:
+            return await self._set_aside(Malformed(bot_id, "the database refused it", body))
+        if answer is Accepted.NEW_BODY:
+            log.warning("update_id_with_another_body", bot=bot_id, update_id=update.update_id)
+        return 200
+
+    async def _set_aside(self, malformed: Malformed) -> int:
+        """Telegram would repeat anything but 200 for a day, and hold the chat's later messages."""
+        try:
+            await self._keep(malformed)
+        except StorageError:
+            return 503
+        metrics.MALFORMED.labels(malformed.bot_id).inc()
+        log.warning(
+            "malformed_update", bot=malformed.bot_id, reason=malformed.reason, size=len(malformed.body)
+        )
+        return 200
+
+
+async def read(receive: Receive) -> bytes:
+    """The whole body; counted, for a Content-Length may lie."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > MOST_BODY:
+            raise TooLarge
+        if not message.get("more_body", False):
+            return b"".join((*parts, part)) if parts else part
+        parts.append(part)
