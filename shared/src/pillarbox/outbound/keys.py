@@ -6,7 +6,7 @@
 | `<door>:processing:<name>` | list   | taken from a door by a worker and not yet filed |
 | `<door>:lists`             | set    | names whose processing list may hold something |
 | `<door>:lease`             | hash   | who takes from the door: token, owner, until, connection |
-| `Q:kept`                   | list   | elements that only a later run can read; in flight till then |
+| `<door>:kept`             | list   | elements that only a later run can read; in flight till then |
 | `Q:lane:<lane>`            | list   | messages of a lane in order; only its head may be out |
 | `Q:ready:<bot>:<class>`    | zset   | chats with work and no call out, by when they may be sent to |
 | `Q:delayed:<bot>`          | zset   | messages that enter their lane when they are due |
@@ -47,10 +47,6 @@ class Keys:
         return self.queue, f"{self.queue}:bulk"
 
     @property
-    def kept(self) -> str:
-        return f"{self.queue}:kept"
-
-    @property
     def workers(self) -> str:
         return f"{self.queue}:workers"
 
@@ -60,6 +56,22 @@ class Keys:
     def bell(self, bot: int) -> str:
         return f"{self.queue}:bell:{bot}"
 
-    @staticmethod
-    def processing(door: str, name: str) -> str:
-        return f"{door}:processing:{name}"
+
+@dataclass(frozen=True, slots=True)
+class DoorKeys:
+    door: str
+
+    @property
+    def lease(self) -> str:
+        return f"{self.door}:lease"
+
+    @property
+    def lists(self) -> str:
+        return f"{self.door}:lists"
+
+    @property
+    def kept(self) -> str:
+        return f"{self.door}:kept"
+
+    def processing(self, name: str) -> str:
+        return f"{self.door}:processing:{name}"

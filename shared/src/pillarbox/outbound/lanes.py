@@ -81,6 +81,10 @@ class Lanes:
             total += await self._file(arguments, source)
         return total
 
+    async def poison(self, element: bytes, source: Source) -> None:
+        """The first element of a list ended the process each time that it was filed: dead, unread."""
+        await self._file(["dead", NOBODY, "", "", 0, "poison", "", element], source)
+
     async def _file(self, arguments: list[str | bytes | int], source: Source | None) -> Filed:
         where = (source.list, source.lease, source.token) if source else ("", "", "")
         held, *counts = await self.scripts.call("file", *where, self._max_dead, *arguments)

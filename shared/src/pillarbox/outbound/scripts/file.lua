@@ -37,7 +37,7 @@ for i = 5, #ARGV, 8 do
   if fate == 'file' then
     file(bot, lane, id, tonumber(ARGV[i + 4]), ARGV[i + 5], element)
   elseif fate == 'kept' then
-    redis.call('RPUSH', Q .. ':kept', element)
+    redis.call('RPUSH', (source == '' and Q or string.gsub(lease, ':lease$', '')) .. ':kept', element)
     kept = kept + 1
   elseif known(bot, id) then
     repeats = repeats + 1

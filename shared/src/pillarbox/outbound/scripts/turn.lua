@@ -4,6 +4,7 @@
 -- Returns {alive, now, ms until there is more (-1: not known), bots to probe, tokens lost,
 --   {lane, token, head, trial, message} of each claim, bots paused by this turn}.
 local name, incarnation, slots, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local unsent = { expired = true, unreadable = true }
 local bots, probes, lost, claimed, paused, wait = {}, {}, {}, {}, {}, -1
 for i = 1, tonumber(ARGV[5]) do bots[i] = ARGV[5 + i] end
 
@@ -70,7 +71,7 @@ local function finish(lane, verdict, a, b)
     leave(lane)
   elseif verdict == 'dead' then
     local h = head(lane)
-    bury(bot, lane, a, b, h.attempts + h.doubts + (a == 'doubt' and 1 or 0), leave(lane), most)
+    bury(bot, lane, a, b, h.attempts + h.doubts + (unsent[a] and 0 or 1), leave(lane), most)
   elseif verdict == 'again' then
     local h = head(lane)
     if h[b] then

@@ -1,0 +1,172 @@
+"""Builds the sender and runs it until it is told to stop."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+from redis.asyncio import Redis
+
+from pillarbox import process
+from pillarbox.backoff import Backoff
+from pillarbox.errors import QueueUnavailable
+from pillarbox.outbound.connection import connect, passing
+from pillarbox.outbound.depths import depths
+from pillarbox.outbound.keys import Keys
+from pillarbox.outbound.lanes import Lanes
+from pillarbox.telemetry import Probes, get_logger, serve
+from pillarbox_sender import metrics
+from pillarbox_sender.beat import Beat
+from pillarbox_sender.bell import Bell
+from pillarbox_sender.bot_api import BotApi
+from pillarbox_sender.door import Door
+from pillarbox_sender.durability import risks
+from pillarbox_sender.rest import rest
+from pillarbox_sender.sender import Sender
+from pillarbox_sender.settings import SenderSettings
+from pillarbox_sender.turn import Turns
+from pillarbox_sender.worker import Worker
+
+log = get_logger()
+
+SHOW_EVERY = 5.0
+TO_RECORD = 3.0
+"""Seconds of STOP_TIMEOUT that are left for the ends of what was cut."""
+
+
+async def main(settings: SenderSettings, stop: asyncio.Event) -> None:
+    for warning in settings.warnings():
+        log.warning(warning)
+    redis = connect(settings)
+    probes = Probes({"redis": partial(_ping, redis)})
+    ended = asyncio.Event()
+    try:
+        async with asyncio.TaskGroup() as group:
+            serving = serve(probes, settings.sender_host, settings.sender_port, ended, setting="SENDER_PORT")
+            group.create_task(serving)
+            try:
+                await _work(settings, redis, stop)
+            finally:
+                ended.set()
+    finally:
+        await redis.aclose()
+
+
+async def _work(settings: SenderSettings, redis: "Redis", stop: asyncio.Event) -> None:
+    lanes = Lanes(
+        redis, settings.redis_messages_key, max_dead=settings.max_dead, max_message=settings.max_message
+    )
+    worker = Worker(lanes, settings.name, time.monotonic)
+    await _enter(redis, worker, stop)
+    async with _api(settings) as api:
+        process.freeze()
+        if not stop.is_set():
+            await _Station(settings, redis, lanes, worker, api).run(stop)
+
+
+def _api(settings: SenderSettings) -> BotApi:
+    return BotApi(
+        settings.telegram_api_base,
+        settings.bots,
+        timeout=settings.send_timeout,
+        concurrency=settings.send_concurrency,
+        proxy=settings.telegram_proxy,
+    )
+
+
+async def _enter(redis: "Redis", worker: Worker, stop: asyncio.Event) -> None:
+    """Waits for Redis as long as it takes."""
+    backoff = Backoff()
+    while not stop.is_set():
+        try:
+            for risk in await risks(redis):
+                log.warning(risk)
+            await worker.enter()
+        except QueueUnavailable as error:
+            if backoff.fresh:
+                log.warning("waiting for the queue", error=str(error))
+            await rest(stop, backoff.delay())
+        else:
+            log.info("sending", worker=worker.identity.name)
+            return
+
+
+class _Station:
+    """All that runs between start and stop, each as a task of one group."""
+
+    def __init__(
+        self, settings: SenderSettings, redis: "Redis", lanes: Lanes, worker: Worker, api: BotApi
+    ) -> None:
+        self._settings, self._redis, self._worker = settings, redis, worker
+        bots = list(settings.bots)
+        blocking = partial(connect, settings, blocking=True)
+        keys = Keys(settings.redis_messages_key)
+        self._bell = Bell(redis, blocking, [keys.bell(bot) for bot in bots], settings.block)
+        self._sender = Sender(
+            Turns(lanes, bots, settings.max_dead),
+            worker,
+            api,
+            self._bell,
+            slots=settings.send_concurrency,
+            max_retries=settings.max_retries,
+            clock=time.monotonic,
+        )
+        self._doors = [self._door(key, lanes, blocking) for key in keys.doors]
+        self._beat = Beat(worker, self._doors, lanes, settings.max_dead)
+
+    def _door(self, key: str, lanes: Lanes, blocking: "Callable[[], Redis]") -> Door:
+        bots = list(self._settings.bots)
+        return Door(
+            key,
+            self._redis,
+            blocking,
+            lanes,
+            self._worker,
+            bulk=key != self._settings.redis_messages_key,
+            bot=bots[0] if len(bots) == 1 else None,
+            block=self._settings.block,
+            filed=self._sender.wake,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        ended = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._beat.run(ended))
+            group.create_task(self._show(ended))
+            group.create_task(self._bell.run(stop, self._sender.ring))
+            for door in self._doors:
+                group.create_task(door.run(stop))
+            group.create_task(self._end_pops(stop))
+            await self._sender.run(stop, self._grace())
+            ended.set()
+        await self._leave()
+
+    def _grace(self) -> float:
+        stop_timeout = self._settings.stop_timeout
+        return stop_timeout - min(TO_RECORD, stop_timeout / 5)
+
+    async def _end_pops(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        await self._bell.end()
+        for door in self._doors:
+            await door.end()
+
+    async def _show(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                metrics.show(await depths(self._redis, self._settings.redis_messages_key))
+            except QueueUnavailable as error:
+                log.debug("the depths are not known", error=str(error))
+            await rest(stop, SHOW_EVERY)
+
+    async def _leave(self) -> None:
+        try:
+            await self._worker.leave()
+        except QueueUnavailable as error:
+            log.warning("the heartbeat is left to lapse", error=str(error))
+        log.info("stopped", worker=self._worker.identity.name)
+
+
+async def _ping(redis: "Redis") -> None:
+    with passing():
+        await redis.ping()

@@ -1,0 +1,69 @@
+"""One message: read, sent, and its end decided."""
+
+import time
+from collections.abc import Callable
+
+from pillarbox.errors import MessageKept, MessageRefused
+from pillarbox.outbound.envelope import Envelope, decode
+from pillarbox.telemetry import get_logger
+from pillarbox_sender import metrics
+from pillarbox_sender.bot_api import BotApi
+from pillarbox_sender.turn import Claim, End
+from pillarbox_sender.verdict import in_doubt, judge
+
+log = get_logger()
+
+
+class Delivery:
+    """`record` keeps an end until Redis has it."""
+
+    def __init__(self, api: BotApi, record: Callable[[End], None], max_retries: int) -> None:
+        self._api = api
+        self._record = record
+        self._max_retries = max_retries
+
+    async def dispatch(self, claim: Claim) -> bool:
+        """True: the message is settled, its end is recorded: sent, dead, or again later. False: it stays in
+        flight for a later run, since a change of configuration can make it readable.
+        """
+        try:
+            envelope = decode(claim.element)
+        except MessageKept as kept:
+            log.warning("a message stays in flight", reason=kept.reason, kind=claim.lane.kind)
+            self._end(End(claim, "kept"))
+            return False
+        except MessageRefused as refused:
+            self._end(End(claim, "dead", reason="unreadable", detail=refused.reason))
+            return True
+        self._end(await self._send(claim, envelope))
+        return True
+
+    async def _send(self, claim: Claim, envelope: Envelope) -> End:
+        if envelope.expires_at is not None and claim.now >= envelope.expires_at:
+            return End(claim, "dead", reason="expired")
+        begun = time.perf_counter()
+        with metrics.IN_FLIGHT.track_inprogress():
+            outcome = await self._api.call(claim.lane.bot, envelope.method, envelope.params)
+        metrics.SEND_SECONDS.observe(time.perf_counter() - begun)
+        return judge(claim, envelope, outcome, self._max_retries)
+
+    def cut(self, claim: Claim) -> None:
+        """Its send was cut off: whether it took effect is not known."""
+        try:
+            self._end(in_doubt(claim, decode(claim.element)))
+        except (MessageKept, MessageRefused):
+            self._end(End(claim, "kept"))
+
+    def give_back(self, claim: Claim) -> None:
+        """Nothing of it was sent, and nothing is counted."""
+        self._end(End(claim, "again"))
+
+    def _end(self, end: End) -> None:
+        metrics.SENDS.labels(end.verdict, end.claim.lane.kind).inc()
+        if end.verdict == "flood":
+            metrics.FLOODS.labels(end.claim.lane.kind).inc()
+        if end.verdict == "dead":
+            log.warning(
+                "a message is dead", reason=end.reason, bot=end.claim.lane.bot, kind=end.claim.lane.kind
+            )
+        self._record(end)

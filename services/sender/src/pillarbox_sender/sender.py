@@ -1,0 +1,175 @@
+"""The loop that claims, sends and ends. One turn at a time; what gathered meanwhile goes with the next."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from pillarbox.backoff import Backoff
+from pillarbox.errors import QueueUnavailable
+from pillarbox.telemetry import get_logger
+from pillarbox_sender import metrics
+from pillarbox_sender.bell import Bell
+from pillarbox_sender.bot_api import BotApi
+from pillarbox_sender.delivery import Delivery
+from pillarbox_sender.probe import Probe
+from pillarbox_sender.turn import Claim, End, Turn, Turns
+from pillarbox_sender.worker import DEAD_AFTER, Worker
+
+log = get_logger()
+
+LONGEST_REST = 5.0
+MARGIN = 1.0
+"""Seconds before a silent worker counts as dead in which it begins no send."""
+
+
+class Sender:
+    def __init__(
+        self,
+        turns: Turns,
+        worker: Worker,
+        api: BotApi,
+        bell: Bell,
+        *,
+        slots: int,
+        max_retries: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self._turns, self._worker, self._bell = turns, worker, bell
+        self._delivery = Delivery(api, self._record, max_retries)
+        self._probe = Probe(api, turns)
+        self._slots = slots
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._ends: list[End] = []
+        self._sending: dict[Claim, asyncio.Task[None]] = {}
+        self._rung = False
+        self._kept: set[str] = set()
+        self._unsure = False
+        self._backoff = Backoff(most=2.0)
+
+    def wake(self) -> None:
+        """There may be work: look before the rest is over."""
+        self._wake.set()
+
+    def ring(self) -> None:
+        self._rung = True
+        self._wake.set()
+
+    def _record(self, end: End) -> None:
+        self._ends.append(end)
+        self._wake.set()
+
+    async def run(self, stop: asyncio.Event, grace: float) -> None:
+        """Sends until `stop`, then lets what is out end, `grace` seconds at most; what is cut is in doubt."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._wake_at(stop))
+            while not stop.is_set():
+                free = self._slots - len(self._sending)
+                if self._rung and not free:
+                    await self._bell.pass_on()
+                self._rung = False
+                turn = await self._turn(free)
+                if turn is not None:
+                    self._begin(turn, group)
+                    await self._rest(turn)
+            await self._finish(grace)
+
+    async def _wake_at(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._wake.set()
+
+    async def _turn(self, slots: int) -> Turn | None:
+        """None: Redis is away; the ends are kept for the next try."""
+        self._wake.clear()
+        ends, self._ends = self._ends, []
+        begun = self._clock()
+        try:
+            if self._unsure:
+                await self._restore(ends)
+            turn = await self._turns.turn(self._worker.identity, ends, slots)
+        except QueueUnavailable as error:
+            self._ends = ends + self._ends
+            self._unsure = True
+            await self._retry_later(error)
+            return None
+        self._backoff.reset()
+        self._note(turn)
+        if self._clock() - begun > DEAD_AFTER - MARGIN:
+            for claim in turn.claims:
+                self._delivery.give_back(claim)
+            return replace(turn, claims=[])
+        return turn
+
+    async def _restore(self, ends: list[End]) -> None:
+        """The answer to the last turn was lost: what it claimed for us was never begun."""
+        known = {claim.token for claim in self._sending} | {end.claim.token for end in ends}
+        back = await self._turns.restore(self._worker.identity, [*known, *self._kept])
+        self._unsure = False
+        if back:
+            log.info("claims that were not heard of are given back", count=back)
+
+    async def _retry_later(self, error: QueueUnavailable) -> None:
+        if self._backoff.fresh:
+            log.warning("the queue cannot be reached", error=str(error))
+        await asyncio.sleep(self._backoff.delay())
+
+    def _note(self, turn: Turn) -> None:
+        if turn.lost:
+            metrics.LOST.inc(len(turn.lost))
+            log.warning("sends had been taken over when they ended", count=len(turn.lost))
+        for bot, kind in turn.paused:
+            metrics.PAUSES.labels(kind).inc()
+            log.warning("a bot is paused", bot=bot, kind=kind)
+
+    def _begin(self, turn: Turn, group: asyncio.TaskGroup) -> None:
+        for claim in turn.claims:
+            self._sending[claim] = group.create_task(self._send(claim))
+        for bot in turn.probes:
+            group.create_task(self._probe.ask(bot, self.wake))
+
+    async def _send(self, claim: Claim) -> None:
+        try:
+            if not await self._delivery.dispatch(claim):
+                self._kept.add(claim.token)
+        except asyncio.CancelledError:
+            self._delivery.cut(claim)
+            raise
+        except Exception as error:
+            log.exception("a send broke off", exc_info=error)
+            self._delivery.cut(claim)
+        finally:
+            del self._sending[claim]
+
+    async def _rest(self, turn: Turn) -> None:
+        """Until an end, the bell, or when something is due; not at all where there may be more now."""
+        full = len(self._sending) >= self._slots
+        wait = LONGEST_REST if full or turn.wait is None else min(turn.wait, LONGEST_REST)
+        if wait <= 0:
+            await asyncio.sleep(0)
+            return
+        self._bell.listen(not full)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+        self._bell.listen(False)
+
+    async def _finish(self, grace: float) -> None:
+        deadline = self._clock() + grace
+        while self._sending or self._ends:
+            left = deadline - self._clock()
+            if left <= 0 and self._sending:
+                await self._cut()
+            if await self._turn(0) is None and left <= 0:
+                break
+            if self._sending:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(left, 0)):
+                        await self._wake.wait()
+
+    async def _cut(self) -> None:
+        log.warning("sends are cut off by the stop", count=len(self._sending))
+        tasks = list(self._sending.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -1,0 +1,90 @@
+"""What becomes of a message after a send: the table of DESIGN, Outbound 4 and 5."""
+
+import random
+import re
+
+from pillarbox.outbound.envelope import Envelope
+from pillarbox_sender.bot_api import Answer, Doubt, Outcome, Unsent
+from pillarbox_sender.turn import Claim, End
+
+DAY = 86400.0
+LONGEST_WAIT = 60.0
+UNKNOWN_WAIT = 5.0
+PROBE_TOKEN_AFTER = 5.0
+FINAL_ANYHOW = frozenset({413})
+
+DONE_ANYWAY = (
+    (re.compile(r"edit\w*", re.IGNORECASE), "message is not modified"),
+    (re.compile(r"deletemessages?", re.IGNORECASE), "message to delete not found"),
+)
+"""Refusals of a call whose purpose is fulfilled: the text shows what it should, the message is gone."""
+
+
+def judge(claim: Claim, envelope: Envelope, outcome: Outcome, max_retries: int) -> End:
+    match outcome:
+        case Unsent():
+            return End(claim, "again", _backoff(claim.unsent), "unsent", health="down")
+        case Doubt():
+            return in_doubt(claim, envelope)
+        case Answer():
+            return _answered(claim, envelope, outcome, max_retries)
+
+
+def in_doubt(claim: Claim, envelope: Envelope) -> End:
+    """One copy more where the message allows it, and only one."""
+    if envelope.on_doubt == "resend" and claim.doubts == 0:
+        return End(claim, "again", 1.0, "doubts", health="down")
+    return End(claim, "dead", reason="doubt", detail=envelope.on_doubt, health="down")
+
+
+def _answered(claim: Claim, envelope: Envelope, answer: Answer, max_retries: int) -> End:
+    status = _status(answer)
+    if 200 <= status < 300 and not answer.foreign:
+        return End(claim, "sent", health="up")
+    if status == 429:
+        return End(claim, "flood", _retry_after(answer) + random.uniform(0.05, 0.5), health="up")  # noqa: S311
+    if status == 401:
+        return End(claim, "token", PROBE_TOKEN_AFTER)
+    if status >= 500 or status < 400 or (answer.body is None and status not in FINAL_ANYHOW):
+        return _passing(claim, status, max_retries)
+    return _refused(claim, envelope, answer, status)
+
+
+def _status(answer: Answer) -> int:
+    if answer.body is not None and not answer.body.ok and answer.body.error_code:
+        return answer.body.error_code
+    return answer.status
+
+
+def _passing(claim: Claim, status: int, max_retries: int) -> End:
+    """Also what is no answer of a Bot API at all: a proxy's page says nothing about the message."""
+    if claim.trial and claim.now - claim.filed < DAY:
+        return End(claim, "again", _backoff(claim.unsent), "unsent", health="down")
+    if claim.attempts + 1 >= max_retries:
+        return End(claim, "dead", reason="retries", detail=f"last answer: {status}", health="down")
+    return End(claim, "again", _backoff(claim.attempts), "attempts", health="down")
+
+
+def _refused(claim: Claim, envelope: Envelope, answer: Answer, status: int) -> End:
+    description = answer.body.description if answer.body else ""
+    lower = description.lower()
+    if status == 400 and any(m.fullmatch(envelope.method) and text in lower for m, text in DONE_ANYWAY):
+        return End(claim, "sent", health="up")
+    detail = "".join(c if c.isprintable() else " " for c in f"{status} {description}")[:300]
+    return End(claim, "dead", reason="refused", detail=detail, health="up")
+
+
+def _retry_after(answer: Answer) -> float:
+    """From the parameters, else the header, else the text."""
+    parameters = answer.body.parameters if answer.body else None
+    if parameters and parameters.retry_after is not None and parameters.retry_after >= 0:
+        return parameters.retry_after
+    if answer.retry_after is not None:
+        return answer.retry_after
+    number = re.search(r"retry after (\d{1,9})", answer.body.description.lower()) if answer.body else None
+    return float(number[1]) if number else UNKNOWN_WAIT
+
+
+def _backoff(before: int) -> float:
+    most = min(LONGEST_WAIT, 2.0 ** min(before, 10))
+    return random.uniform(0.5, 1.0) * most  # noqa: S311 - jitter, no secret
