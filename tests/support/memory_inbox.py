@@ -5,17 +5,22 @@ import itertools
 from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Self
 
 from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 from pillarbox.inbox import (
     Accepted,
+    Audited,
+    Counts,
     End,
     Failed,
+    FailedUpdate,
     Finished,
     Incoming,
     Later,
     Lease,
+    Limits,
     Malformed,
     Moved,
     OutboxRow,
@@ -67,6 +72,24 @@ class MemoryInbox(Storage):
     @property
     def is_empty(self) -> bool:
         return not any(self.lanes.values())
+
+    @classmethod
+    def from_url(cls, url: str, limits: Limits) -> Self:
+        return cls()
+
+    async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
+        return True
+
+    async def failed_updates(
+        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+    ) -> list[FailedUpdate]:
+        raise NotImplementedError
+
+    async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
+        raise NotImplementedError
+
+    async def counts(self, bot_id: BotId) -> Counts:
+        raise NotImplementedError
 
     async def open(self) -> None: ...
 

@@ -4,7 +4,8 @@
     ├── SettingError            a setting is missing or wrong: the process ends with exit code 2
     ├── StorageError
     │   ├── StorageUnavailable  passing: the database is away, full or slow; the same call may be tried again
-    │   └── StorageRefused      final: the database will never take this data; set it aside
+    │   ├── StorageRefused      final: the database will never take this data; set it aside
+    │   └── PollingConflictError  another process receives and handles this bot's updates
     ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
     ├── MessageRefused          final: an element that is no outbound message, with the reason
     └── MessageKept             kept in flight: a later run, configured otherwise, can read this element
@@ -31,6 +32,10 @@ class StorageUnavailable(StorageError):
 
 class StorageRefused(StorageError):
     """Final: this data cannot be stored. What was stored beside it is untouched."""
+
+
+class PollingConflictError(StorageError):
+    """This process must not receive or handle the bot's updates. The text names the one that does."""
 
 
 class QueueUnavailable(PillarboxError):

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId
+from pillarbox.inbox.states import Limits
 
 S = TypeVar("S", bound="Settings")
 
@@ -152,6 +153,10 @@ class InboxSettings(DatabaseSettings):
         10_000, ge=1, description="malformed bodies kept for a bot", examples=["10000"]
     )
     seen_for: Seconds = Field(72 * 3600.0, description="seconds that a repeat is known", examples=["259200"])
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.lease, self.max_handler_runs, self.max_failed, self.max_malformed, self.seen_for)
 
 
 class RedisSettings(Settings):

@@ -26,7 +26,7 @@ class Ingest:
         self._opened = False
         self._stop = stop
         self.buffer = Buffer(storage.accept, time.monotonic)
-        self._registration = Registration(settings, storage.try_lock)
+        self._registration = Registration(settings, storage.alone)
         self._probes = Probes({"database": self._check})
         self._webhook = Webhook(
             settings.bots, settings.secrets, self.buffer.put, storage.malformed, self._serving
@@ -61,7 +61,7 @@ class Ingest:
                 await self._storage.open()
             except StorageUnavailable as error:
                 if not told:
-                    log.warning("database_away", reason=str(error))
+                    log.warning("the database is away", reason=str(error))
                     told = True
                 await asyncio.sleep(backoff.delay())
             else:

@@ -2,12 +2,16 @@
 
 from pillarbox.inbox.states import (
     Accepted,
+    Audited,
+    Counts,
     End,
     Failed,
+    FailedUpdate,
     Finished,
     Incoming,
     Later,
     Lease,
+    Limits,
     Malformed,
     Moved,
     OutboxRow,
@@ -18,12 +22,16 @@ from pillarbox.inbox.storage import Renewer, Storage
 
 __all__ = [
     "Accepted",
+    "Audited",
+    "Counts",
     "End",
     "Failed",
+    "FailedUpdate",
     "Finished",
     "Incoming",
     "Later",
     "Lease",
+    "Limits",
     "Malformed",
     "Moved",
     "OutboxRow",

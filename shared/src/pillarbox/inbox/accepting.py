@@ -1,36 +1,13 @@
 """Accept: one statement a batch, and a batch never fails for one of its updates."""
 
-import struct
 from collections.abc import Sequence
-from hashlib import blake2b
 
 from pillarbox.errors import StorageRefused
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Bytes, Int8s, Texts
 from pillarbox.inbox.connections import Pool
+from pillarbox.inbox.repeats import Key, key, storable
 from pillarbox.inbox.states import Accepted, Incoming
-
-Key = tuple[int, int, bytes]
-
-DIGEST = 16
-INT8 = struct.Struct("!q")
-
-
-def key(update: Incoming) -> Key:
-    """What makes a repeat a repeat."""
-    return update.bot_id, update.update_id, blake2b(update.body, digest_size=DIGEST).digest()
-
-
-def storable(update: Incoming) -> bool:
-    """Whether it can be written down for the database at all."""
-    try:
-        for number in (update.bot_id, update.update_id, update.chat_id, update.user_id):
-            INT8.pack(number or 0)
-        update.kind.encode()
-        update.lane.encode()
-    except (struct.error, UnicodeEncodeError):
-        return False
-    return True
 
 
 async def accept(pool: Pool, updates: Sequence[Incoming]) -> list[Accepted]:

@@ -36,7 +36,7 @@ class Hinter:
             try:
                 await self._pool.execute(sql.NOTIFY)
             except (StorageUnavailable, psycopg.Error) as error:
-                log.info("hint_not_sent", reason=type(error).__name__)
+                log.info("a hint was not sent", reason=type(error).__name__)
             await asyncio.sleep(APART)
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class Listener:
                 finally:
                     link.pgconn.finish()
             except (StorageUnavailable, psycopg.Error, OSError) as error:
-                log.info("listener_lost", reason=type(error).__name__)
+                log.info("the listener is lost", reason=type(error).__name__)
             await asyncio.sleep(backoff.delay())
 
     async def _hear(self, link: AsyncLink, backoff: Backoff) -> None:

@@ -3,19 +3,32 @@
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import ClassVar
+from dataclasses import asdict
+from typing import ClassVar, Self
 
 from pillarbox.db.version import check_revision
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId, UpdateId
-from pillarbox.inbox import accepting, failures, relaying, sql, sweeping
+from pillarbox.inbox import accepting, failures, reading, relaying, sql, sweeping
 from pillarbox.inbox.connections import Pool, connect, deadline, rows
 from pillarbox.inbox.hints import Hinter, Listener
 from pillarbox.inbox.renewing import PostgresRenewer
-from pillarbox.inbox.states import Accepted, End, Incoming, Malformed, Moved, Released, Turn
+from pillarbox.inbox.states import (
+    Accepted,
+    Audited,
+    Counts,
+    End,
+    FailedUpdate,
+    Incoming,
+    Limits,
+    Malformed,
+    Moved,
+    Released,
+    Turn,
+)
 from pillarbox.inbox.storage import Filer, Storage
 from pillarbox.inbox.turning import Turns
-from pillarbox.settings import InboxSettings
+from pillarbox.settings import InboxSettings, load
 
 CONNECTIONS = 5
 RELAYS = 2
@@ -25,6 +38,7 @@ class PostgresStorage(Storage):
     """Each call takes 5 s at most (`relay` without its `file`), and finds its way back after a restart."""
 
     durable: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     def __init__(self, settings: InboxSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -35,6 +49,10 @@ class PostgresStorage(Storage):
         self._turns = Turns(self._pool, settings, clock)
         self._hinter = Hinter(self._pool)
         self._listener = Listener(settings.direct_url)
+
+    @classmethod
+    def from_url(cls, url: str, limits: Limits) -> Self:
+        return cls(load(InboxSettings, database_url=url, **asdict(limits)))
 
     async def open(self) -> None:
         ((fsync, full_page_writes, synchronous_commit, migrated),) = await self._pool.execute(sql.CHECK)
@@ -58,7 +76,7 @@ class PostgresStorage(Storage):
         await self._pool.execute(sql.PING)
 
     @asynccontextmanager
-    async def try_lock(self, name: str) -> AsyncIterator[bool]:
+    async def alone(self, name: str) -> AsyncIterator[bool]:
         """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
         async with deadline():
             link = await connect(self._settings.direct_url)
@@ -68,6 +86,10 @@ class PostgresStorage(Storage):
             yield ours
         finally:
             link.pgconn.finish()
+
+    async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
+        """Lanes are leased one by one, so that dispatchers share them."""
+        return True
 
     async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
         answers = await accepting.accept(self._pool, updates)
@@ -102,6 +124,17 @@ class PostgresStorage(Storage):
 
     async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
         return await failures.discard(self._pool, bot_id, update_ids, by)
+
+    async def failed_updates(
+        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+    ) -> list[FailedUpdate]:
+        return await reading.failed_updates(self._pool, bot_id, before, limit)
+
+    async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
+        return await reading.audit(self._pool, bot_id, limit)
+
+    async def counts(self, bot_id: BotId) -> Counts:
+        return await reading.counts(self._pool, bot_id)
 
     async def sweep(self) -> None:
         await sweeping.sweep(self._pool, self._settings.seen_for, self._settings.max_failed)

@@ -172,3 +172,25 @@ SELECT inbox_trim_failed(ARRAY(SELECT max(row_id) FROM failed GROUP BY bot_id), 
 """
 
 SWEEP_TURN = "SELECT pg_try_advisory_xact_lock($1::bigint)"
+
+FAILED = """
+SELECT row_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
+FROM failed
+WHERE bot_id = $1::bigint AND (failed_at, row_id) < ($2::timestamptz, $3::bigint)
+ORDER BY failed_at DESC, row_id DESC LIMIT $4::int4
+"""
+
+AUDIT = """
+SELECT at, update_id, by, action FROM audit
+WHERE bot_id = $1::bigint AND update_id IS NOT NULL AND action IN ('retry', 'discard')
+ORDER BY id DESC LIMIT $2::int4
+"""
+
+COUNTS = """
+SELECT (SELECT coalesce(sum(pending), 0)::bigint FROM lanes WHERE bot_id = $1::bigint),
+       (SELECT count(*) FROM failed WHERE bot_id = $1),
+       coalesce((SELECT failed_trimmed FROM bots WHERE bot_id = $1), 0),
+       (SELECT count(*) FROM malformed WHERE bot_id = $1),
+       coalesce((SELECT malformed_trimmed FROM bots WHERE bot_id = $1), 0),
+       (SELECT count(*) FROM outbox WHERE bot_id = $1)
+"""

@@ -9,6 +9,7 @@ pending ──claim──▶ claimed ──finish──▶ gone
 import enum
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 
@@ -121,3 +122,56 @@ class Moved:
     moved: int
     unknown: list[UpdateId] = field(default_factory=list)
     running: list[UpdateId] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedUpdate:
+    """One of the failed list. `row` tells apart two updates of one id; `body` is what Telegram sent."""
+
+    row: RowId
+    bot_id: BotId
+    update_id: UpdateId
+    kind: str
+    lane: str
+    chat_id: int | None
+    user_id: int | None
+    accepted_at: datetime
+    failed_at: datetime
+    runs: int
+    error: str = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A retry or discard of one update, and who did it."""
+
+    at: datetime
+    bot_id: BotId
+    update_id: UpdateId
+    by: str
+    action: Literal["retry", "discard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a bot has in its inbox now, and how much its bounded lists have forgotten so far."""
+
+    pending: int
+    """Claimed ones included."""
+    failed: int
+    failed_trimmed: int
+    malformed: int
+    malformed_trimmed: int
+    outbox: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a storage keeps to; seconds, and items of one bot. The settings of the same names say more."""
+
+    lease: float = 30.0
+    max_handler_runs: int = 5
+    max_failed: int = 10_000
+    max_malformed: int = 10_000
+    seen_for: float = 72 * 3600.0

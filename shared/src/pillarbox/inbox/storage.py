@@ -1,18 +1,26 @@
-"""What every storage of updates promises. `pillarbox.inbox.postgres` is the one that runs for real."""
+"""What every storage of updates promises, and `pillarbox.inbox.contract` proves.
+
+`pillarbox.inbox.postgres` is the one that runs for real; `sqlite` is for one machine, `memory` for tests.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
+from pillarbox.errors import PollingConflictError
 from pillarbox.ids import BotId, Token, UpdateId
 from pillarbox.inbox.states import (
     Accepted,
+    Audited,
+    Counts,
     End,
     Failed,
+    FailedUpdate,
     Finished,
     Incoming,
     Later,
     Lease,
+    Limits,
     Malformed,
     Moved,
     OutboxRow,
@@ -41,6 +49,14 @@ class Storage(ABC):
     durable: ClassVar[bool] = False
     """True only if `accept` has saved the updates for good when it returns."""
 
+    shared: ClassVar[bool] = False
+    """True only if several processes may handle the updates of one bot at the same time."""
+
+    @classmethod
+    @abstractmethod
+    def from_url(cls, url: str, limits: Limits) -> Self:
+        """How STORAGE=package.module:Class is made of DATABASE_URL; raises SettingError. Opens nothing."""
+
     @abstractmethod
     async def open(self) -> None:
         """Connects, and refuses with SettingError a database that is of another version or not durable."""
@@ -51,6 +67,22 @@ class Storage(ABC):
     @abstractmethod
     async def ping(self) -> None:
         """Returns when the database answers a query now; for readiness."""
+
+    @abstractmethod
+    async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
+        """The right to receive and handle these bots' updates; who does either asks for it after `open`.
+
+        False: another process has one of these bots, and none of them was locked. `close`, and the end of
+        the process however it comes, give the right back. True for bots that this object has already, and
+        always where `shared`. `turn` and `relay` are about the bots that are locked, and no others.
+        """
+
+    async def lock(self, bot_ids: Sequence[BotId]) -> None:
+        """`try_lock`, or PollingConflictError, which names the other process where that is known."""
+        if not await self.try_lock(bot_ids):
+            raise PollingConflictError(
+                "another process receives and handles this bot's updates; stop one of them"
+            )
 
     # ingest
 
@@ -128,6 +160,19 @@ class Storage(ABC):
     @abstractmethod
     async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
         """Forgets failed updates (None: all of the bot); the audit keeps which, and `by` whom."""
+
+    @abstractmethod
+    async def failed_updates(
+        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+    ) -> list[FailedUpdate]:
+        """The newest failures first; `before`: what follows this one in the list."""
+
+    @abstractmethod
+    async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
+        """What people did with failed updates, the newest first."""
+
+    @abstractmethod
+    async def counts(self, bot_id: BotId) -> Counts: ...
 
     # upkeep
 
