@@ -114,7 +114,8 @@ async def serve_on(
         await serving
     finally:
         stopping.cancel()
-        server.should_exit = True
+        serving.cancel()  # it runs still where this call was cancelled
+        listener.close()
 
 
 def bind(host: str, port: int, setting: str) -> socket.socket:
