@@ -9,8 +9,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from psycopg import sql
 from sqlalchemy import create_engine
+from typer.testing import CliRunner
 
 from pillarbox import db
+from pillarbox.cli import app
 from pillarbox.db.schema import metadata
 from pillarbox.db.upgrade import config, head, upgrade
 from pillarbox.db.version import check_revision
@@ -82,3 +84,17 @@ def test_a_newer_database_is_refused(postgres_url: str) -> None:
 def test_no_database_is_passing(postgres_server: PostgresServer) -> None:
     with pytest.raises(StorageUnavailable):
         db.migrate(postgres_server.database("there_is_none"))
+
+
+def test_the_command_line_migrates_and_checks(empty_url: str, valkey_url: str) -> None:
+    settings = {
+        "DATABASE_URL": empty_url,
+        "REDIS_URL": valkey_url,
+        "BOT_TOKENS": "7:AAAAAAAAAAAAAAAA",
+        "WEBHOOK_SECRET": "secret",
+    }
+    before = CliRunner().invoke(app, ["check", "ingest"], env=settings)
+    assert (before.exit_code, "run `pillarbox migrate`" in before.output) == (2, True)
+    assert CliRunner().invoke(app, ["migrate"], env=settings).exit_code == 0
+    after = CliRunner().invoke(app, ["check", "ingest", "sender"], env=settings)
+    assert (after.exit_code, after.output) == (0, "ingest: ok\nsender: ok\n")

@@ -110,7 +110,7 @@ class Buffer:
             _refuse(batch, str(error))
             return
         except Exception as error:
-            log.exception("accept_failed", at=place(error))
+            log.exception("a batch could not be accepted", at=place(error))
             _refuse(batch, "accepting failed")
             return
         metrics.COMMIT.observe(perf_counter() - started)

@@ -49,7 +49,7 @@ class Registration:
     async def run(self) -> None:
         """Returns when each bot's webhook is registered or refused for good."""
         if self._settings.webhook_url is None:
-            log.info("webhook_not_registered", reason="WEBHOOK_URL is not set")
+            log.info("the webhook is not registered", reason="WEBHOOK_URL is not set")
             return
         async with aiohttp.ClientSession(timeout=TIMEOUT) as session, asyncio.TaskGroup() as group:
             for bot_id, token in self._settings.bots.items():
@@ -64,14 +64,16 @@ class Registration:
                     return
                 reason, after = "another process registers it", 0.0
             except Unauthorized:
-                log.error("bot_unknown_to_telegram", bot=bot_id, fix="check its token in BOT_TOKENS")
+                log.error(
+                    "Telegram knows no bot with this token", bot=bot_id, fix="check its token in BOT_TOKENS"
+                )
                 return
             except Refused as error:
                 reason, after = error.reason, error.after
             except StorageUnavailable:
                 reason, after = "the database is away", 0.0
             if reason != told:
-                log.warning("webhook_not_registered_yet", bot=bot_id, reason=reason)
+                log.warning("the webhook is not registered yet", bot=bot_id, reason=reason)
                 told = reason
             await asyncio.sleep(max(backoff.delay(), after))
 
@@ -82,7 +84,7 @@ class Registration:
                 return False
             await self._call(session, bot_id, token)
         metrics.WEBHOOK.labels(bot_id).set(1)
-        log.info("webhook_registered", bot=bot_id)
+        log.info("the webhook is registered", bot=bot_id)
         return True
 
     async def _call(self, session: aiohttp.ClientSession, bot_id: BotId, token: SecretStr) -> None:

@@ -18,4 +18,4 @@ async def keep_swept(storage: Storage, every: float = EVERY) -> None:
         try:
             await storage.sweep()
         except StorageError as error:
-            log.warning("sweep_failed", reason=type(error).__name__)
+            log.warning("a sweep failed", reason=type(error).__name__)

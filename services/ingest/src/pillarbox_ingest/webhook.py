@@ -111,7 +111,7 @@ class Webhook:
         if answer is Accepted.REFUSED:
             return await self._set_aside(Malformed(bot_id, "the database refused it", body))
         if answer is Accepted.NEW_BODY:
-            log.warning("update_id_with_another_body", bot=bot_id, update_id=update.update_id)
+            log.warning("an update_id came with another body", bot=bot_id, update_id=update.update_id)
         return 200
 
     async def _set_aside(self, malformed: Malformed) -> int:
@@ -122,7 +122,10 @@ class Webhook:
             return 503
         metrics.MALFORMED.labels(malformed.bot_id).inc()
         log.warning(
-            "malformed_update", bot=malformed.bot_id, reason=malformed.reason, size=len(malformed.body)
+            "a malformed update is set aside",
+            bot=malformed.bot_id,
+            reason=malformed.reason,
+            size=len(malformed.body),
         )
         return 200
 
