@@ -18,6 +18,7 @@ from tests.support.stack import BOT_ID, Stack
 
 DOOR = "pillarbox:outbound"
 SETTLE = 180.0
+ANSWER = 0.3  # seconds until the Bot API answers: senders have their hands full when they are killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ async def run(stack: Stack, seed: int, load: Load) -> Verdict:
     async with aiohttp.ClientSession() as session:
         simulator = SimulatorClient(stack.simulator.url, session)
         await simulator.clock(20)
+        await simulator.faults([{"kind": "slow", "method": "sendMessage", "seconds": ANSWER}])
         client = redis.Redis.from_url(stack.valkey.url, socket_timeout=5)
         try:
             return await Run(stack, simulator, client, seed, load)()

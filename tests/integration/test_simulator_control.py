@@ -47,6 +47,14 @@ async def test_a_reset_after_the_effect_hides_a_message_that_was_sent(
     assert (await ctl("GET", "check?expected=42:3"))["lost"] == ["#42:2"]
 
 
+async def test_a_slow_call_takes_effect_before_it_is_answered(ctl: Any, send: Any) -> None:
+    await ctl("PUT", "faults", [{"kind": "slow", "method": "sendMessage", "seconds": 0.5}])
+    sending = asyncio.create_task(send("hi"))
+    assert (await ctl("GET", "wait?method=sendMessage&effect=true&timeout=10"))["met"]
+    assert not sending.done()
+    assert await sending == 200
+
+
 async def test_a_hang_ends_when_the_caller_gives_up_or_its_time_is_over(
     simulator: Running, http: aiohttp.ClientSession, control: SimulatorClient, send: Any
 ) -> None:

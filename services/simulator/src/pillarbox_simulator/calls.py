@@ -1,5 +1,6 @@
 """The way of a Bot API call: bot, method, parameters, fault, limit, effect, ledger, answer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -57,7 +58,12 @@ class Calls:
             return self._record(entry, fault.answer())
         answer = await self._carry_out(Call(bot, method, params, uploads, entry.at), entry)
         entry.effect = answer.status == 200
-        return self._record(entry, answer if fault is None else fault.answer())
+        if fault is None or fault.delay:
+            self._record(entry, answer)
+            if fault is not None:
+                await asyncio.sleep(fault.delay)
+            return answer
+        return self._record(entry, fault.answer())
 
     async def _carry_out(self, call: Call, entry: Entry) -> Answer:
         try:

@@ -23,9 +23,10 @@ Kind = Literal[
     "hang_after",
     "reset_before",
     "reset_after",
+    "slow",
 ]
 SILENT = frozenset(("hang", "hang_after", "reset_before", "reset_after"))
-TAKES_EFFECT = frozenset(("hang_after", "reset_after"))
+TAKES_EFFECT = frozenset(("hang_after", "reset_after", "slow"))
 
 DESCRIPTIONS = {
     400: "Bad Request: chat not found",
@@ -35,6 +36,7 @@ DESCRIPTIONS = {
     409: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
     500: "Internal Server Error",
 }
+SLOW = 0.05  # what the Bot API takes for most calls
 PAGES = {502: "Bad Gateway", 504: "Gateway Timeout"}
 
 
@@ -43,7 +45,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Of these it hits the `nth` (or the ones in a list; 1 is the first), each `every`-th, or each with
     `probability`, `times` calls at most. A 429 without `retry_after` carries no parameters. A hang ends after
-    `seconds`, or when the caller gives up. `_after` kinds take effect first: only the answer is lost.
+    `seconds`, or when the caller gives up. `_after` kinds take effect first: only the answer is lost. A slow
+    call takes effect at once, and is answered as ever after `seconds` (0.05 where not said).
     """
 
     kind: Kind
@@ -63,6 +66,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def takes_effect(self) -> bool:
         return self.kind in TAKES_EFFECT
+
+    @property
+    def delay(self) -> float:
+        """How long a call that took effect waits for its own answer."""
+        return (SLOW if self.seconds is None else self.seconds) if self.kind == "slow" else 0.0
 
     def answer(self) -> Answer | Silence:
         if self.kind in SILENT:
