@@ -17,7 +17,7 @@ from pillarbox_admin import api, pages, problems, signing
 from pillarbox_admin.access import SignIn
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.database import Database, engine
-from pillarbox_admin.drawing import Drawing
+from pillarbox_admin.drawing import Drawing, here
 from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.parts import Parts
 from pillarbox_admin.problems import Problem
@@ -96,19 +96,12 @@ def notice(request: Request, problem: Problem) -> Response:
     drawing = request.app.state.parts.drawing
     page: Response
     if isinstance(problem, SignIn):
-        page = drawing.page(request, "login.html", 401, next=_here(request), wrong=False)
+        page = drawing.page(request, "login.html", 401, next=here(request) or "/", wrong=False)
     else:
-        back = _here(request) if problem.status == 503 else "/"
+        back = (here(request) if problem.status == 503 else None) or "/"
         page = drawing.page(request, "notice.html", problem.status, problem=problem, back=back)
     page.headers.update(problem.headers)
     return page
-
-
-def _here(request: Request) -> str:
-    """The address to come back to; a form is not sent twice by itself."""
-    if request.method != "GET":
-        return "/"
-    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _guarded(app: App, probes: App) -> App:

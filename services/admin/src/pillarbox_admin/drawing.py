@@ -44,8 +44,13 @@ class Drawing:
         }
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        values = {"here": None, "holder": getattr(request.state, "holder", None), "now": self._now()} | values
-        return HTMLResponse(self._environment.get_template(template).render(values), status)
+        shared = {
+            "here": None,
+            "holder": getattr(request.state, "holder", None),
+            "now": self._now(),
+            "again": here(request),
+        }
+        return HTMLResponse(self._environment.get_template(template).render(shared | values), status)
 
     def static(self, name: str) -> Response | None:
         body = self._static.get(name)
@@ -53,6 +58,13 @@ class Drawing:
             return None
         kind = KINDS[name.rpartition(".")[2]]
         return Response(body, media_type=kind, headers={"Cache-Control": FOR_GOOD})
+
+
+def here(request: Request) -> str | None:
+    """The address to come back to; None for a form, which is not sent twice by itself."""
+    if request.method != "GET":
+        return None
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _files(folder: str) -> dict[str, bytes]:
