@@ -54,6 +54,8 @@ def _told(verdict: Verdict) -> dict[str, object]:
         "unexplained": [_name(key) for key in verdict.unexplained],
         "reordered": [_name(key) for key in verdict.reordered],
         "overlaps": verdict.overlaps,
+        "held": verdict.held,
+        "reruns": verdict.reruns,
     }
 
 
@@ -70,6 +72,8 @@ def _sum(verdicts: dict[int, Verdict]) -> dict[str, object]:
         "reordered": sum(len(v.reordered) for v in verdicts.values()),
         "overlaps": sum(len(v.overlaps) for v in verdicts.values()),
         "dead": sum(len(v.dead) for v in verdicts.values()),
+        "held": sum(v.held for v in verdicts.values()),
+        "reruns": sum(v.reruns for v in verdicts.values()),
         "good": all(v.good for v in verdicts.values()),
     }
 

@@ -32,8 +32,8 @@ class Hands:
     async def _claimed(self, worker: str) -> set[Key]:
         keys = set()
         for incarnation, name in (await self._hash(self._keys.workers)).items():
-            if name.decode() != worker:
-                continue
+            if name.decode() != worker and not name.decode().startswith(f"{worker}-"):
+                continue  # a worker that is back before its heartbeat lapsed goes by a suffix
             for lane in await self._hash(self._keys.claims(incarnation.decode())):
                 head = await self._redis.lindex(f"{self._queue}:lane:{lane.decode()}", 0)
                 keys |= _keys_in(cast("bytes", head or b""))

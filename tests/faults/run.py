@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from tests.faults import chaos
 from tests.faults.hands import Hands
-from tests.faults.verdict import Key, Verdict, judge, key_of, overlaps
+from tests.faults.verdict import Key, Verdict, judge, key_of, overlaps, reruns
 from tests.support.simulator_client import SimulatorClient
 from tests.support.stack import BOT_ID, Stack
 
@@ -134,6 +134,7 @@ class Run:
         verdict = judge(self.load.keys, sent, await self.hands.dead(), self.hands.held)
         journal = Path(self.stack.folder / "journal").read_text().splitlines()
         verdict.overlaps = overlaps(journal, self.stack.killed_at)
+        verdict.reruns = reruns(journal)
         return verdict
 
 

@@ -21,6 +21,10 @@ class Verdict:
     unexplained: list[Key] = field(default_factory=list)
     reordered: list[Key] = field(default_factory=list)
     overlaps: list[tuple[int, int, int]] = field(default_factory=list)
+    reruns: int = 0
+    """Runs of a handler beyond the first of its update: how often the chaos hit one."""
+    held: int = 0
+    """Messages that killed senders had in their hands."""
 
     @property
     def good(self) -> bool:
@@ -43,6 +47,7 @@ def judge(expected: Iterable[Key], sent: list[Key], dead: set[Key], held: set[Ke
     verdict.doubled = {key: count for key, count in seen.items() if count > 1}
     verdict.unexplained = [key for key in verdict.doubled if key not in held]
     verdict.reordered = _reordered(sent)
+    verdict.held = len(held)
     return verdict
 
 
@@ -54,6 +59,12 @@ def _reordered(sent: list[Key]) -> list[Key]:
             out.append((stream, chat, number))
         latest[stream, chat] = max(number, latest.get((stream, chat), 0))
     return out
+
+
+def reruns(journal: Iterable[str]) -> int:
+    """How many runs were started beyond one for each update."""
+    starts = [line.split()[3:] for line in journal if line.startswith("start")]
+    return len(starts) - len({tuple(start) for start in starts})
 
 
 @dataclass(frozen=True, slots=True)
