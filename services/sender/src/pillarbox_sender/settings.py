@@ -39,7 +39,7 @@ class SenderSettings(RedisSettings, BotSettings, TelegramSettings):
     @classmethod
     def _delivery(cls, value: str) -> str:
         if value != "blpop":
-            raise ValueError("E009: the only way of delivery is `blpop`")
+            raise ValueError("the only way of delivery is `blpop` (E009)")
         return value
 
     @field_validator("allow_pickle")

@@ -1,0 +1,242 @@
+"""Senders that are killed, paused and stopped, and Redis too: nothing is lost, one copy more at most."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from pillarbox_simulator import Running
+from pillarbox_solo.valkey import ValkeyServer
+from tests.support.sending import QUEUE, SenderProcess, dead, message, senders, until, waiting
+from tests.support.servers import running
+from tests.support.simulator_client import SimulatorClient
+
+Make = Callable[..., SenderProcess]
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path / "valkey")
+    with running(server):
+        yield server
+
+
+@pytest.fixture
+async def redis(valkey: ValkeyServer) -> AsyncIterator["Redis"]:
+    client = Redis.from_url(valkey.url)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+def make(valkey: ValkeyServer, simulator: Running, tmp_path: Path) -> Make:
+    def sender(name: str, **settings: str) -> SenderProcess:
+        return SenderProcess(valkey.url, simulator.url, tmp_path, name, **settings)
+
+    return sender
+
+
+async def texts(control: SimulatorClient) -> list[str]:
+    return [str(call["params"]["text"]) for call in await control.effects()]
+
+
+async def idle(redis: "Redis") -> bool:
+    try:
+        return await waiting(redis) == 0
+    except RedisError:
+        return False
+
+
+async def up(redis: "Redis", name: str) -> None:
+    await until(lambda: redis.exists(f"{QUEUE}:heartbeat:{name}"))
+
+
+async def test_killed_after_the_take_and_before_the_filing(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    """What another worker left in its list is filed first, in order, and the list is forgotten."""
+    await redis.rpush(f"{QUEUE}:processing:gone", *(message(1, str(n)) for n in range(300)))
+    await redis.sadd(f"{QUEUE}:lists", "gone")
+    await redis.rpush(QUEUE, *(message(1, str(n)) for n in range(300, 400)))
+    async with senders([make("one")]):
+        assert await control.settle(400, 40)
+        assert await texts(control) == [str(n) for n in range(400)]
+    assert await redis.smembers(f"{QUEUE}:lists") == {b"one"}
+
+
+async def test_an_element_that_ends_the_process_each_time_is_dead_the_fourth_time(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    await redis.rpush(f"{QUEUE}:processing:gone", message(1, "poison"), message(1, "good"))
+    await redis.sadd(f"{QUEUE}:lists", "gone")
+    await redis.hset(f"{QUEUE}:lease", "recoveries", "3")
+    async with senders([make("one")]):
+        assert await control.settle(1, 20)
+        assert await texts(control) == ["good"]
+    assert [item["reason"] for item in await dead(redis, "-")] == ["poison"]
+
+
+async def test_killed_during_a_send(redis: "Redis", control: SimulatorClient, make: Make) -> None:
+    """One is sent when it is killed, and took effect: one copy more. One is held: it is dead, in doubt."""
+    await control.faults([{"kind": "hang_after", "times": 2}])
+    one, two = make("one"), make("two")
+    async with senders([one]):
+        await redis.rpush(QUEUE, message(1, "a"), message(1, "b"), message(2, "held", on_doubt="hold"))
+        await until(lambda: sends(control, 2))
+        await one.kill()
+        async with senders([two]):
+            assert await control.settle(4, 40)
+            assert await until(lambda: idle(redis))
+            found = await texts(control)
+    assert Counter(found) == {"a": 2, "b": 1, "held": 1}
+    assert [text for text in found if text != "held"] == ["a", "a", "b"]
+    assert [(item["reason"], item["attempts"]) for item in await dead(redis)] == [("doubt", 1)]
+
+
+async def sends(control: SimulatorClient, count: int) -> bool:
+    return len(await control.ledger(method="sendMessage")) >= count
+
+
+async def test_killed_after_the_answer_and_before_the_record(
+    valkey: ValkeyServer, redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    await control.faults([{"kind": "hang", "times": 1, "seconds": 1.5}])
+    one, two = make("one"), make("two")
+    async with senders([one]):
+        await redis.rpush(QUEUE, message(1, "a"), message(1, "b"))
+        await until(lambda: redis.hlen(f"{QUEUE}:workers"))
+        await until(lambda: sending(redis))
+        assert valkey.pid is not None
+        os.kill(valkey.pid, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(2)
+            await one.kill()
+        finally:
+            os.kill(valkey.pid, signal.SIGCONT)
+        async with senders([two]):
+            await until(lambda: idle(redis), 40)
+            found = Counter(await texts(control))
+    assert set(found) == {"a", "b"}
+    assert found["a"] <= 2
+    assert found["b"] == 1
+    assert await dead(redis) == []
+
+
+async def sending(redis: "Redis") -> bool:
+    for incarnation in await redis.hgetall(f"{QUEUE}:workers"):
+        if await redis.hlen(f"{QUEUE}:claims:{incarnation.decode()}"):
+            return True
+    return False
+
+
+async def test_redis_is_killed_under_load(
+    valkey: ValkeyServer, redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    for n in range(2000):
+        await redis.rpush(QUEUE, message(n % 40 + 1, str(n)))
+    async with senders([make("one"), make("two")]):
+        await until(lambda: sends(control, 300))
+        valkey.kill()
+        await asyncio.sleep(1)
+        valkey.start()
+        await until(lambda: idle(redis), 60)
+        found = await texts(control)
+    counts = Counter(found)
+    assert len(counts) == 2000
+    assert max(counts.values()) <= 2
+    assert sum(counts.values()) - 2000 <= 100
+    firsts = list(dict.fromkeys(found))
+    for chat in range(40):
+        mine = [int(text) for text in firsts if int(text) % 40 == chat]
+        assert mine == sorted(mine)
+
+
+async def test_a_door_s_holder_that_was_paused_comes_back(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    one, two = make("one"), make("two")
+    async with senders([one]):
+        await up(redis, "one")
+        await redis.rpush(QUEUE, message(1, "0"))
+        assert await control.settle(1, 10)
+        one.send_signal(signal.SIGSTOP)
+        async with senders([two]):
+            await up(redis, "two")
+            await redis.rpush(QUEUE, *(message(1, str(n)) for n in range(1, 50)))
+            assert await control.settle(50, 40)
+            one.send_signal(signal.SIGCONT)
+            for n in range(50, 150):
+                await redis.rpush(QUEUE, message(1, str(n)))
+            assert await control.settle(150, 40)
+            assert await until(lambda: idle(redis))
+            assert await texts(control) == [str(n) for n in range(150)]
+            assert await two.stop() == 0
+        await redis.rpush(QUEUE, message(1, "150"))
+        assert await control.settle(151, 30)
+
+
+async def test_a_clean_stop_ends_what_is_being_sent(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    await control.faults([{"kind": "hang", "times": 5, "seconds": 2}])
+    one = make("one")
+    async with senders([one]):
+        await redis.rpush(
+            QUEUE, *(message(n, str(n)) for n in range(1, 6)), *(message(1, "x") for _ in range(50))
+        )
+        await until(lambda: sends(control, 5))
+        assert await one.stop(10) == 0
+    assert await waiting(redis) + len(set(await texts(control))) >= 50
+    assert not await sending(redis)
+    assert await redis.hlen(f"{QUEUE}:workers") == 0
+    assert await redis.llen(f"{QUEUE}:processing:one") == 0
+
+
+async def test_what_a_stop_cuts_off_is_in_doubt(redis: "Redis", control: SimulatorClient, make: Make) -> None:
+    await control.faults([{"kind": "hang"}])
+    one = make("one", SEND_TIMEOUT="4", STOP_TIMEOUT="4.5")
+    async with senders([one]):
+        await redis.rpush(QUEUE, message(1, "a"), message(2, "b", on_doubt="drop"))
+        await until(lambda: sends(control, 2))
+        one_more = asyncio.create_task(control.faults([]))
+        assert await one.stop(10) == 0
+        await one_more
+    (found,) = await dead(redis)
+    assert (found["reason"], found["detail"]) == ("doubt", "drop")
+    assert await redis.hget(f"{QUEUE}:heads", "700001:interactive:1") == b"0 0 1"
+
+
+async def test_a_name_whose_heartbeat_lives_gets_a_suffix(redis: "Redis", make: Make, tmp_path: Path) -> None:
+    async with senders([make("same")]):
+        await up(redis, "same")
+        async with senders([make("same")]):
+            await up(redis, "same-2")
+
+
+async def test_starts_without_redis_and_goes_on_when_it_comes(
+    valkey: ValkeyServer, redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    await redis.rpush(QUEUE, message(1, "a"))
+    valkey.kill()
+    async with senders([make("one")]) as (one,):
+        await until(lambda: answers(one, 503))
+        valkey.start()
+        assert await control.settle(1, 20)
+        await until(lambda: answers(one, 200))
+
+
+async def answers(one: SenderProcess, status: int) -> bool:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+    except OSError:
+        return False
+    writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    return answer.startswith(f"HTTP/1.1 {status}".encode()) and (status == 200 or b'"redis"' in answer)
