@@ -1,5 +1,7 @@
 """Which revision of the schema this version of the services speaks."""
 
+import psycopg
+
 from pillarbox.errors import SettingError
 
 REVISION = "0001"
@@ -13,3 +15,13 @@ def check_revision(found: str | None) -> None:
     raise SettingError(
         f"DATABASE_URL: the database {state}, this version needs {REVISION}; run `pillarbox migrate`"
     )
+
+
+def is_current(url: str) -> bool:
+    """Whether the database has our revision; False too where it cannot be asked, which `migrate` explains."""
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except psycopg.Error:
+        return False
+    return found == (REVISION,)
