@@ -1,0 +1,91 @@
+"""What people do with failed updates, in batches: again, or never more."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Literal
+
+from pillarbox.ids import BotId, UpdateId
+from pillarbox.inbox.sqlite import statements
+from pillarbox.inbox.sqlite.driver import Driver
+from pillarbox.inbox.sqlite.numbers import numbers
+from pillarbox.inbox.states import Moved
+
+BATCH = 500
+
+Action = Literal["retry", "discard"]
+Picked = tuple[int, int, str]
+
+
+async def move(
+    driver: Driver,
+    action: Action,
+    bot_id: BotId,
+    update_ids: Sequence[UpdateId] | None,
+    by: str,
+    now: float,
+) -> Moved:
+    """What fails while it runs is not touched, so a batch never begins again with what it has."""
+    newest = await driver.call(lambda db: _newest(db, bot_id))
+    if update_ids is None:
+        return Moved(await _move_all(driver, action, bot_id, newest, by, now))
+    wanted = [update_id for update_id in dict.fromkeys(update_ids) if abs(update_id) < 1 << 63]
+    moved, unknown, running = 0, [i for i in update_ids if abs(i) >= 1 << 63], []
+    for at in range(0, len(wanted), BATCH):
+        some = wanted[at : at + BATCH]
+        part = await driver.call(lambda db, some=some: _move_some(db, action, bot_id, some, newest, by, now))  # type: ignore[misc]
+        moved += part.moved
+        unknown += part.unknown
+        running += part.running
+    return Moved(moved, unknown, running)
+
+
+async def _move_all(driver: Driver, action: Action, bot_id: BotId, newest: int, by: str, now: float) -> int:
+    def batch(db: sqlite3.Connection) -> int:
+        picked = db.execute(statements.FAILED_BATCH, (bot_id, newest, BATCH)).fetchall()
+        _act(db, action, bot_id, picked, by, now)
+        return len(picked)
+
+    moved = some = await driver.call(batch)
+    while some == BATCH:
+        some = await driver.call(batch)
+        moved += some
+    return moved
+
+
+def _newest(db: sqlite3.Connection, bot_id: BotId) -> int:
+    return db.execute(statements.NEWEST_FAILED, (bot_id,)).fetchone()[0] or 0
+
+
+def _move_some(
+    db: sqlite3.Connection,
+    action: Action,
+    bot_id: BotId,
+    update_ids: Sequence[UpdateId],
+    newest: int,
+    by: str,
+    now: float,
+) -> Moved:
+    picked: list[Picked] = []
+    unknown: list[UpdateId] = []
+    running: list[UpdateId] = []
+    for update_id in update_ids:
+        found = db.execute(statements.FAILED_OF, (bot_id, update_id, newest)).fetchall()
+        picked += found
+        if not found:
+            waits = db.execute(statements.WAITING, (bot_id, update_id)).fetchone()
+            (running if waits else unknown).append(update_id)
+    _act(db, action, bot_id, sorted(picked), by, now)
+    return Moved(len(picked), unknown, running)
+
+
+def _act(
+    db: sqlite3.Connection, action: Action, bot_id: BotId, picked: Sequence[Picked], by: str, now: float
+) -> None:
+    fresh = numbers(db, max(len(picked), 1))
+    for row, update_id, lane in picked:
+        if action == "retry":
+            number = next(fresh)
+            db.execute(statements.REQUEUED, (number, now, row))
+            db.execute(statements.LANE, (bot_id, lane, number))
+        db.execute(statements.FORGET_FAILED, (row,))
+        db.execute(statements.NOTED, (now, bot_id, update_id, row, by, action))

@@ -1,0 +1,45 @@
+"""What people see of the inbox."""
+
+import math
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pillarbox.ids import BotId, RowId, UpdateId
+from pillarbox.inbox.sqlite import statements
+from pillarbox.inbox.states import Audited, Counts, FailedUpdate, OutboxRow
+
+
+def outbox(db: sqlite3.Connection, bots: Sequence[BotId], limit: int) -> list[OutboxRow]:
+    """The oldest of all these bots."""
+    rows: list[OutboxRow] = []
+    for bot in bots:
+        found = db.execute(statements.OUTBOX, (bot, limit))
+        rows += [OutboxRow(bot, lane, RowId(row), n, body) for _, lane, row, n, body in found]
+    return sorted(rows, key=lambda row: (row.row, row.n))[:limit]
+
+
+def failed_updates(
+    db: sqlite3.Connection, bot_id: BotId, before: FailedUpdate | None, limit: int
+) -> list[FailedUpdate]:
+    place = (before.failed_at.timestamp(), before.row) if before else (math.inf, 0)
+    found = db.execute(statements.FAILED_LIST, (bot_id, *place, limit))
+    return [
+        FailedUpdate(
+            RowId(row), BotId(bot), UpdateId(update), kind, lane, chat, user, at(accepted), at(failed), *rest
+        )
+        for row, bot, update, kind, lane, chat, user, accepted, failed, *rest in found
+    ]
+
+
+def audit(db: sqlite3.Connection, bot_id: BotId, limit: int) -> list[Audited]:
+    found = db.execute(statements.AUDIT, (bot_id, limit))
+    return [Audited(at(when), bot_id, UpdateId(update), by, action) for when, update, by, action in found]
+
+
+def counts(db: sqlite3.Connection, bot_id: BotId) -> Counts:
+    return Counts(*db.execute(statements.COUNTS, (bot_id,)).fetchone())
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

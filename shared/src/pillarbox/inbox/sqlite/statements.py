@@ -1,0 +1,127 @@
+"""Every statement of the inbox on SQLite. Who runs them holds the file's write lock: they never meet."""
+
+NUMBERS = "UPDATE numbers SET last = last + ? RETURNING last"
+PING = "SELECT last FROM numbers"
+
+KNOWN = "SELECT digest FROM seen WHERE bot_id = ? AND update_id = ?"
+SEEN = "INSERT INTO seen (bot_id, update_id, digest, accepted_at) VALUES (?, ?, ?, ?)"
+LANE = "INSERT INTO lanes (bot_id, lane, head) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+UPDATE = """
+INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+MALFORMED = "INSERT INTO malformed (bot_id, received_at, reason, body) VALUES (?, ?, ?, ?)"
+MALFORMED_TRIM = """
+DELETE FROM malformed WHERE bot_id = ?1 AND id <= (
+    SELECT id FROM malformed WHERE bot_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2
+)
+"""
+MALFORMED_TRIMMED = """
+INSERT INTO bots (bot_id, malformed_trimmed) VALUES (?, ?)
+ON CONFLICT DO UPDATE SET malformed_trimmed = malformed_trimmed + excluded.malformed_trimmed
+"""
+
+# the turn
+HELD = "SELECT bot_id, lane, row_id, runs, turns FROM lanes WHERE token = ?"
+FRONT = """
+SELECT row_id, update_id, kind, accepted_at, body FROM updates
+WHERE bot_id = ? AND lane = ? ORDER BY row_id LIMIT 1
+"""
+HAS_MORE = "SELECT row_id FROM updates WHERE bot_id = ? AND lane = ? ORDER BY row_id LIMIT 1"
+GONE = "DELETE FROM updates WHERE row_id = ?"
+QUEUED = "INSERT INTO outbox (row_id, n, bot_id, lane, body) VALUES (?, ?, ?, ?, ?)"
+FAILED = """
+INSERT INTO failed (
+    row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body, failed_at, runs, error
+)
+SELECT row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body, ?, ?, ?
+FROM updates WHERE row_id = ?
+"""
+LEASED = """
+UPDATE lanes SET token = ?, lease_until = ?, row_id = ?, runs = ?, turns = ? WHERE bot_id = ? AND lane = ?
+"""
+BEHIND = """
+UPDATE lanes SET head = ?, token = NULL, lease_until = NULL, row_id = NULL, not_before = NULL,
+    runs = 0, turns = 0
+WHERE bot_id = ? AND lane = ?
+"""
+GIVEN_BACK = """
+UPDATE lanes SET token = NULL, lease_until = NULL, row_id = NULL, not_before = ?, runs = ?, turns = 0
+WHERE bot_id = ? AND lane = ?
+"""
+EMPTY = "DELETE FROM lanes WHERE bot_id = ? AND lane = ?"
+EXPIRED = """
+SELECT bot_id, lane, runs FROM lanes WHERE token IS NOT NULL AND lease_until < ? ORDER BY head
+"""
+SPENT = """
+SELECT bot_id, lane, runs FROM lanes
+WHERE bot_id = ? AND token IS NULL AND not_before IS NULL AND runs >= 2 AND runs >= ?
+"""
+DUE = "UPDATE lanes SET not_before = NULL WHERE token IS NULL AND not_before IS NOT NULL AND not_before <= ?"
+FREE = """
+SELECT head, bot_id, lane, runs FROM lanes
+WHERE bot_id = ? AND token IS NULL AND not_before IS NULL AND runs < 2 ORDER BY head LIMIT ?
+"""
+SUSPECT = """
+SELECT head, bot_id, lane, runs FROM lanes
+WHERE bot_id = ? AND token IS NULL AND not_before IS NULL AND runs >= 2 ORDER BY head LIMIT ?
+"""
+RENEW = "UPDATE lanes SET lease_until = ? WHERE token = ?"
+ABANDONED = "UPDATE lanes SET lease_until = -1 WHERE token IS NOT NULL AND bot_id = ?"
+
+TOO_MANY = """
+SELECT row_id FROM failed WHERE bot_id = ? ORDER BY failed_at DESC, row_id DESC LIMIT -1 OFFSET ?
+"""
+FORGET_FAILED = "DELETE FROM failed WHERE row_id = ?"
+FAILED_TRIMMED = """
+INSERT INTO bots (bot_id, failed_trimmed) VALUES (?, ?)
+ON CONFLICT DO UPDATE SET failed_trimmed = failed_trimmed + excluded.failed_trimmed
+"""
+
+# the relay
+OUTBOX = "SELECT bot_id, lane, row_id, n, body FROM outbox WHERE bot_id = ? ORDER BY row_id, n LIMIT ?"
+RELAYED = "DELETE FROM outbox WHERE bot_id = ? AND row_id = ? AND n = ?"
+
+# people
+NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = ?"
+FAILED_BATCH = (
+    "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND row_id <= ? ORDER BY row_id LIMIT ?"
+)
+FAILED_OF = "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND update_id = ? AND row_id <= ?"
+WAITING = "SELECT 1 FROM updates WHERE bot_id = ? AND update_id = ? LIMIT 1"
+REQUEUED = """
+INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body)
+SELECT ?, bot_id, lane, update_id, kind, chat_id, user_id, ?, body FROM failed WHERE row_id = ?
+"""
+NOTED = "INSERT INTO audit (at, bot_id, update_id, row_id, by, action) VALUES (?, ?, ?, ?, ?, ?)"
+FAILED_LIST = """
+SELECT row_id, bot_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
+FROM failed WHERE bot_id = ? AND (failed_at, row_id) < (?, ?)
+ORDER BY failed_at DESC, row_id DESC LIMIT ?
+"""
+AUDIT = """
+SELECT at, update_id, by, action FROM audit
+WHERE bot_id = ? AND update_id IS NOT NULL AND action IN ('retry', 'discard') ORDER BY id DESC LIMIT ?
+"""
+COUNTS = """
+SELECT (SELECT count(*) FROM updates WHERE bot_id = ?1),
+       (SELECT count(*) FROM failed WHERE bot_id = ?1),
+       coalesce((SELECT failed_trimmed FROM bots WHERE bot_id = ?1), 0),
+       (SELECT count(*) FROM malformed WHERE bot_id = ?1),
+       coalesce((SELECT malformed_trimmed FROM bots WHERE bot_id = ?1), 0),
+       (SELECT count(*) FROM outbox WHERE bot_id = ?1)
+"""
+
+# upkeep
+OLD_SEEN = """
+SELECT accepted_at, bot_id, update_id, digest FROM seen
+WHERE accepted_at < ? AND (accepted_at, bot_id, update_id, digest) > (?, ?, ?, ?)
+ORDER BY accepted_at, bot_id, update_id, digest LIMIT ?
+"""
+STILL_KEPT = """
+SELECT EXISTS (SELECT 1 FROM updates WHERE bot_id = ?1 AND update_id = ?2)
+    OR EXISTS (SELECT 1 FROM failed WHERE bot_id = ?1 AND update_id = ?2)
+"""
+FORGET_SEEN = "DELETE FROM seen WHERE bot_id = ? AND update_id = ? AND digest = ?"
+FAILED_BOTS = "SELECT bot_id, max(row_id) FROM failed GROUP BY bot_id"

@@ -1,0 +1,201 @@
+"""The inbox in one file, for one machine."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+from pillarbox.errors import PollingConflictError, StorageUnavailable
+from pillarbox.ids import BotId, Token, UpdateId
+from pillarbox.inbox.locks import BotLock
+from pillarbox.inbox.sqlite import accepting, failures, files, reading, statements, sweeping
+from pillarbox.inbox.sqlite.driver import Driver
+from pillarbox.inbox.sqlite.turning import Moment, turn
+from pillarbox.inbox.states import (
+    Accepted,
+    Audited,
+    Counts,
+    End,
+    FailedUpdate,
+    Incoming,
+    Later,
+    Limits,
+    Malformed,
+    Moved,
+    Released,
+    Turn,
+)
+from pillarbox.inbox.storage import Filer, Storage
+
+RESCUE_EVERY = 0.25
+
+
+class SQLiteStorage(Storage):
+    """Durable in WAL mode with synchronous=FULL. Several bots in one file; one process a bot handles them.
+
+    Other processes may open the file too, for accepted updates and for failed ones.
+    """
+
+    durable: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        limits: Limits | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = Path(path)
+        self._limits = limits or Limits()
+        self._now = now
+        self._clock = clock
+        self._driver = Driver(self._path)
+        self._locks: dict[BotId, BotLock] = {}
+        self._rescue_at = float("-inf")
+        self._came = asyncio.Event()
+        self._relaying = asyncio.Lock()
+
+    @classmethod
+    def from_url(cls, url: str, limits: Limits) -> Self:
+        return cls(files.path_of(url), limits)
+
+    async def open(self) -> None:
+        await self._driver.start()
+
+    async def close(self) -> None:
+        await self._driver.stop()
+        for bot_id in list(self._locks):
+            self._locks.pop(bot_id).release()
+
+    async def ping(self) -> None:
+        await self._driver.call(lambda db: db.execute(statements.PING).fetchone())
+
+    async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
+        try:
+            await self.lock(bot_ids)
+        except PollingConflictError:
+            return False
+        return True
+
+    async def lock(self, bot_ids: Sequence[BotId]) -> None:
+        """What the last holder had leased is free at once: its process has ended."""
+        taken: dict[BotId, BotLock] = {}
+        try:
+            for bot_id in set(bot_ids) - set(self._locks):
+                taken[bot_id] = _locked(self._path, bot_id)
+            await self._driver.call(
+                lambda db: db.executemany(statements.ABANDONED, [(bot_id,) for bot_id in taken])
+            )
+        except BaseException:
+            for lock in taken.values():
+                lock.release()
+            raise
+        self._locks |= taken
+        self._rescue_at = float("-inf")
+
+    async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
+        now = self._now()
+        answers = await self._driver.call(lambda db: accepting.accept(db, updates, now))
+        self._came.set()
+        return answers
+
+    async def malformed(self, body: Malformed) -> None:
+        now, most = self._now(), self._limits.max_malformed
+        await self._driver.call(lambda db: accepting.malformed(db, body, most, now))
+
+    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+        moment = Moment(self._now(), self._clock())
+        rescue, bots = self._rescues(moment.tick), frozenset(self._locks)
+        done = await self._driver.call(
+            lambda db: turn(
+                db,
+                ends,
+                slots,
+                suspects=suspects,
+                rescue=rescue,
+                bots=bots,
+                limits=self._limits,
+                moment=moment,
+            )
+        )
+        if any(isinstance(end, Released | Later) for end in ends):
+            self._came.set()
+        return done
+
+    def _rescues(self, tick: float) -> bool:
+        if tick < self._rescue_at:
+            return False
+        self._rescue_at = tick + min(RESCUE_EVERY, self._limits.lease / 4)
+        return True
+
+    def renewer(self) -> "SQLiteRenewer":
+        return SQLiteRenewer(self._driver, self._limits.lease, self._clock)
+
+    async def wait(self, timeout: float) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._came.wait()
+        except TimeoutError:
+            return
+        self._came.clear()
+
+    async def relay(self, file: Filer, limit: int) -> int:
+        """Rows go after `file` has them, in a transaction of their own: no write waits for the queue."""
+        async with self._relaying:
+            bots = sorted(self._locks)
+            rows = await self._driver.call(lambda db: reading.outbox(db, bots, limit))
+            if rows:
+                await file(rows)
+                gone = [(row.bot_id, row.row, row.n) for row in rows]
+                await self._driver.call(lambda db: db.executemany(statements.RELAYED, gone))
+        return len(rows)
+
+    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+        moved = await failures.move(self._driver, "retry", bot_id, update_ids, by, self._now())
+        self._came.set()
+        return moved
+
+    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+        return await failures.move(self._driver, "discard", bot_id, update_ids, by, self._now())
+
+    async def failed_updates(
+        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+    ) -> list[FailedUpdate]:
+        return await self._driver.call(lambda db: reading.failed_updates(db, bot_id, before, limit))
+
+    async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
+        return await self._driver.call(lambda db: reading.audit(db, bot_id, limit))
+
+    async def counts(self, bot_id: BotId) -> Counts:
+        return await self._driver.call(lambda db: reading.counts(db, bot_id))
+
+    async def sweep(self) -> None:
+        await sweeping.sweep(self._driver, self._now() - self._limits.seen_for, self._limits.max_failed)
+
+
+class SQLiteRenewer:
+    """Asks SQLite's own thread, which no blocked event loop holds up."""
+
+    def __init__(self, driver: Driver, lease: float, clock: Callable[[], float]) -> None:
+        self._driver = driver
+        self._lease = lease
+        self._clock = clock
+
+    def renew(self, tokens: Sequence[Token]) -> frozenset[Token]:
+        until = self._clock() + self._lease
+        return self._driver.call_blocking(
+            lambda db: frozenset(
+                token for token in tokens if not db.execute(statements.RENEW, (until, token)).rowcount
+            )
+        )
+
+    def close(self) -> None: ...
+
+
+def _locked(path: Path, bot_id: BotId) -> BotLock:
+    try:
+        return BotLock.take(path, bot_id)
+    except OSError as error:
+        raise StorageUnavailable(f"the lock beside {path} cannot be taken ({error.strerror})") from error
