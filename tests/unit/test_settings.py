@@ -77,11 +77,3 @@ def test_a_zero_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_secrets_do_not_show_in_a_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOT_TOKENS", f"1:{SECRET}")
     assert SECRET not in repr(settings.load(BotSettings))
-
-
-def test_a_child_gets_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BOT_TOKENS", "1:abc,2:def")
-    first = settings.load(BotSettings)
-    for name, value in settings.environment(first).items():
-        monkeypatch.setenv(name, value)
-    assert settings.load(BotSettings) == first

@@ -6,9 +6,7 @@ that names the setting, the problem and the fix. Values are never printed.
 
 import os
 import re
-import types
 import typing
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -217,26 +215,3 @@ def _line(settings: type[Settings], error: ValidationError) -> str:
         return f"{name} is not set ({field.description}); set it, for example {fix}"
     message = problem["msg"].removeprefix("Value error, ")
     return f"{name}: {message[0].lower()}{message[1:]}; set it, for example {fix}"
-
-
-def describe(settings: type[Settings]) -> list[tuple[str, str, str]]:
-    """Name, default and meaning of each setting: the table in the docs is made of this."""
-    rows = []
-    for field_name, field in settings.model_fields.items():
-        default = "" if field.is_required() or field.default is None else str(field.default)
-        rows.append((field_name.upper(), default, field.description or ""))
-    return rows
-
-
-def environment(settings: Settings, names: Mapping[str, str] = types.MappingProxyType({})) -> dict[str, str]:
-    """The environment that loads into these settings again, secrets included: for child processes only."""
-    out = dict(names)
-    for field_name in type(settings).model_fields:
-        value = getattr(settings, field_name)
-        if value is None:
-            continue
-        values = value if isinstance(value, list) else [value]
-        out[field_name.upper()] = ",".join(
-            v.get_secret_value() if isinstance(v, SecretStr) else str(v) for v in values
-        )
-    return out
