@@ -20,7 +20,7 @@ SERVICES: dict[str, type[Settings]] = {
 HEAD = """# Settings
 
 All of them come from the environment. `<NAME>_FILE` names a file that holds the value instead, for secrets;
-both together are refused. An empty value is none at all. Times are seconds. A wrong setting stops the start with
+both together are refused. An empty value is none at all. Times are seconds. A wrong setting stops the start:
 exit code 2 and one line that names it, the problem and the fix; values are never printed.
 
 This page is made of the services' own settings: `python -m tests.support.settings_table`.
