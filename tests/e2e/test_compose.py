@@ -5,6 +5,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,6 +101,7 @@ class Crowd:
             acting = pool.submit(act)
             while not acting.done():
                 self.say()
+                time.sleep(0.1)
             acting.result()
         self.say()
 

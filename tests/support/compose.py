@@ -62,7 +62,10 @@ class Stack:
 
     def kill(self, service: str) -> None:
         """`kill -9` of the service's process from inside: `docker kill` would count as a stop on purpose."""
-        self.compose("exec", "-T", service, "python", "-c", KILL.format(module=f"pillarbox_{service}"))
+        code = KILL.format(module=f"pillarbox_{service}")
+        killing = [*self.command, "exec", "-T", service, "python", "-c", code]
+        # Its own exit code says nothing: the container may end before it does.
+        subprocess.run(killing, check=False, capture_output=True, timeout=60)
 
     def ask(self, url: str, body: object = None, headers: dict[str, str] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
