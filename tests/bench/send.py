@@ -1,0 +1,110 @@
+"""Messages a second of one sender with a full door, beside a bare aiohttp loop with as many calls in flight.
+
+Both are one process and call the same sink, which answers at once; a rate is from the first call to the last.
+The ratio is the median of the ratios inside a round. `idle_p50_ms` is from a push to its arrival when nothing
+else waits. The last line is JSON.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import uvloop
+from redis.asyncio import Redis
+
+from pillarbox_solo.valkey import ValkeyServer
+from tests.bench.sink import Sink, running_sink
+from tests.support.sending import QUEUE, SenderProcess, message, senders, until
+from tests.support.servers import running
+
+BAR = 0.4
+IDLE_BAR_MS = 20.0
+CHATS = 1000
+PUSHES = 40
+PATIENCE = 120.0
+
+
+def rate(sink: Sink) -> float:
+    return (len(sink.arrived) - 1) / (sink.arrived[-1] - sink.arrived[0])
+
+
+async def bare(sink: Sink, count: int) -> float:
+    sink.arrived.clear()
+    loop = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.bench.send_bare", sink.url, str(count)
+    )
+    await sink.wait(count, PATIENCE)
+    await loop.wait()
+    return rate(sink)
+
+
+async def sent(sink: Sink, redis: "Redis", sender: SenderProcess, count: int) -> float:
+    sink.arrived.clear()
+    await redis.flushall()
+    await redis.rpush(QUEUE, *(message(n % CHATS + 1, f"message {n}") for n in range(count)))
+    async with senders([sender]):
+        await sink.wait(count, PATIENCE)
+        await sender.stop()
+    return rate(sink)
+
+
+async def idle(sink: Sink, redis: "Redis", sender: SenderProcess) -> float:
+    """Median ms from a push to its arrival."""
+    waits = []
+    async with senders([sender]):
+        await until(lambda: redis.exists(f"{QUEUE}:heartbeat:{sender.name}"))
+        await asyncio.sleep(1)
+        for n in range(PUSHES):
+            sink.arrived.clear()
+            begun = time.perf_counter()
+            await redis.rpush(QUEUE, message(n + 1, "one"))
+            await sink.wait(1, 10)
+            waits.append((sink.arrived[0] - begun) * 1000)
+            await asyncio.sleep(0.05)
+        await sender.stop()
+    return statistics.median(waits)
+
+
+async def bench(rounds: int, count: int, folder: Path) -> dict[str, object]:
+    with running(ValkeyServer(folder / "valkey")) as valkey:
+        async with running_sink() as sink, Redis.from_url(valkey.url) as redis:
+            ratios, ours, theirs = [], [], []
+            sender = SenderProcess(valkey.url, sink.url, folder, "bench")
+            for n in range(rounds):
+                theirs.append(await bare(sink, count))
+                ours.append(await sent(sink, redis, sender, count))
+                ratios.append(ours[-1] / theirs[-1])
+                print(
+                    f"round {n + 1}: {ours[-1]:.0f}/s beside {theirs[-1]:.0f}/s, {ratios[-1]:.2f}", flush=True
+                )
+            p50 = await idle(sink, redis, sender)
+    ratio = statistics.median(ratios)
+    return {
+        "bench": "send",
+        "messages_per_s": round(statistics.median(ours)),
+        "bare_per_s": round(statistics.median(theirs)),
+        "ratio": round(ratio, 3),
+        "bar": BAR,
+        "idle_p50_ms": round(p50, 2),
+        "idle_bar_ms": IDLE_BAR_MS,
+        "reached": ratio >= BAR and p50 < IDLE_BAR_MS,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    short = parser.parse_args().short
+    with tempfile.TemporaryDirectory() as folder:
+        result = uvloop.run(bench(1 if short else 5, 2000 if short else 5000, Path(folder)))
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
