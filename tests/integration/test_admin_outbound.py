@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -57,7 +58,8 @@ async def test_dead_messages_from_the_newest_without_what_they_say(admin: Admin,
     await lanes.file([Filing(b"garbage-secret"), Filing(say(1)), Filing(b"\xff", BotId(BOT))])
     for number in range(4):
         await lanes.file([Filing(b"x%d" % number, BotId(BOT + number % 2))])
-    found, after = [], ""
+    found: list[Any] = []
+    after: str | None = ""
     while after is not None:
         page = await admin.get(f"/api/v1/outbound/dead?limit=2&after={after}")
         assert "secret" not in str(page)

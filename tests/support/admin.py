@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +31,9 @@ class Admin:
     url: str
     http: ClientSession
 
-    def call(self, method: str, path: str, holder: str | None = "operator", **more: Any) -> Any:
+    def call(
+        self, method: str, path: str, holder: str | None = "operator", **more: Any
+    ) -> AbstractAsyncContextManager[ClientResponse]:
         headers = {"Authorization": f"Bearer {TOKENS[holder][1]}"} if holder else {}
         return self.http.request(
             method, self.url + path, headers=headers | more.pop("headers", {}), allow_redirects=False, **more
