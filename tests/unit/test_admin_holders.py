@@ -21,7 +21,7 @@ def test_names_rights_and_tokens() -> None:
     holders = settings(f"ops:read+act:{TOKEN}1, see.it:payload:{TOKEN}:with:colons\n").holders
     ops = holders.with_token(f"{TOKEN}1".encode())
     assert ops is not None
-    assert (ops.name, ops.rights) == ("ops", {Right.READ, Right.ACT})
+    assert (ops.name, set(ops.rights)) == ("ops", {Right.READ, Right.ACT})
     other = holders.with_token(f"{TOKEN}:with:colons".encode())
     assert other is not None
     assert other.rights == {Right.PAYLOAD}
