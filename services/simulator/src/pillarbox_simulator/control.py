@@ -22,6 +22,7 @@ from pillarbox_simulator.asked import (
     Written,
 )
 from pillarbox_simulator.bots import Bot
+from pillarbox_simulator.chats import Chat
 from pillarbox_simulator.check import check, expected_of
 from pillarbox_simulator.ledger import Query
 from pillarbox_simulator.limits import Limits
@@ -91,16 +92,13 @@ class Control:
 
     async def _chats(self, query: bytes, body: bytes) -> Reply:
         chats = self._bot(_query(query, BotAsked).bot_id).chats
-        return 200, {
-            "chats": [{"chat_id": chat.id, "name": chat.name, "type": chat.face["type"]} for chat in chats]
-        }
+        return 200, {"chats": [_shown_chat(chat) for chat in chats]}
 
     async def _open_chat(self, query: bytes, body: bytes) -> Reply:
         asked = msgspec.json.decode(body, type=Opened)
         if asked.chat_id == 0:
             raise ValueError("chat_id 0 is no chat: people have positive ids, groups negative ones")
-        chat = self._bot(asked.bot_id).chats.get(asked.chat_id, asked.name)
-        return 200, {"chat_id": chat.id, "name": chat.name, "type": chat.face["type"]}
+        return 200, _shown_chat(self._bot(asked.bot_id).chats.get(asked.chat_id, asked.name))
 
     async def _history(self, query: bytes, body: bytes) -> Reply:
         asked = _query(query, ChatAsked)
@@ -241,3 +239,8 @@ def _shown(bot: Bot) -> dict[str, Any]:
         "commands": bot.commands,
         "webhook": info(bot),
     }
+
+
+def _shown_chat(chat: Chat) -> dict[str, Any]:
+    last = next(reversed(chat.messages.values()), None)
+    return {"chat_id": chat.id, "name": chat.name, "type": chat.face["type"], "last": last}

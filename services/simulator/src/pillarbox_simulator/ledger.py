@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -95,8 +96,10 @@ class Ledger:
 
     def find(self, query: Query, limit: int | None = None) -> list[Entry]:
         """The matching calls, oldest first; with a limit, the newest of them."""
-        found = [entry for entry in self._entries if query.matches(entry)]
-        return found[-limit:] if limit else found
+        if limit is None:
+            return [entry for entry in self._entries if query.matches(entry)]
+        newest = islice((entry for entry in reversed(self._entries) if query.matches(entry)), limit)
+        return list(newest)[::-1]
 
     async def wait(self, query: Query, count: int, timeout: float) -> bool:
         """Whether `count` calls match within `timeout` seconds; those that came before count too."""

@@ -1,13 +1,17 @@
-"""The chat page: three files, read once."""
+"""The chat page: its files, read once."""
 
 from importlib.resources import files
 
 from pillarbox_simulator.web import Header
 
+SCRIPT = b"text/javascript; charset=utf-8"
 FILES = {
     "/": ("index.html", b"text/html; charset=utf-8"),
     "/page.css": ("page.css", b"text/css; charset=utf-8"),
-    "/page.js": ("page.js", b"text/javascript; charset=utf-8"),
+    "/page.js": ("page.js", SCRIPT),
+    "/api.js": ("api.js", SCRIPT),
+    "/bubbles.js": ("bubbles.js", SCRIPT),
+    "/faults.js": ("faults.js", SCRIPT),
     "/icon.svg": ("icon.svg", b"image/svg+xml"),
 }
 POLICY = (
