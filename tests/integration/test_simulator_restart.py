@@ -84,3 +84,25 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         file.write(b'["update",7000')
     with process(tmp_path, signal.SIGTERM) as url:
         assert ask(f"{url}/_ctl/chats?bot_id={BOT_ID}")["chats"][0]["chat_id"] == 42
+
+
+@pytest.mark.parametrize(("content", "problem"), [(b"nonsense\n", "is damaged"), (None, "cannot be used")])
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    file = tmp_path / "simulator.jsonl"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    environment = os.environ | {"SIMULATOR_DATA": str(tmp_path), "SIMULATOR_PORT": str(free_port())}
+    done = subprocess.run(
+        [sys.executable, "-m", "pillarbox_simulator"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("simulator: SIMULATOR_DATA: ")
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -32,8 +32,12 @@ def send_chat_action(call: Call) -> bool:
 
 
 def set_my_commands(call: Call) -> bool:
-    call.bot.commands = call.listed("commands")
-    call.bot.updates.changes.publish("commands", call.bot.id, call.bot.commands)
+    return _keep_commands(call, call.listed("commands"))
+
+
+def _keep_commands(call: Call, commands: list[dict[str, Any]]) -> bool:
+    call.bot.commands = commands
+    call.bot.updates.changes.publish("commands", call.bot.id, commands)
     return True
 
 
@@ -42,8 +46,7 @@ def get_my_commands(call: Call) -> list[dict[str, Any]]:
 
 
 def delete_my_commands(call: Call) -> bool:
-    call.params["commands"] = []
-    return set_my_commands(call)
+    return _keep_commands(call, [])
 
 
 def get_chat(call: Call) -> dict[str, Any]:

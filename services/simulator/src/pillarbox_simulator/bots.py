@@ -81,10 +81,11 @@ class Bots:
         return bot
 
     def find(self, bot_id: int) -> Bot | None:
-        """Where every token is a bot's, the bot of an id exists when it is first spoken of."""
-        if bot_id not in self._by_id and self.open:
-            return self.create(bot_id)
         return self._by_id.get(bot_id)
+
+    def spoken_to(self, bot_id: int) -> Bot | None:
+        """Where every token is a bot's, the bot of an id exists from the first word to it."""
+        return self.create(bot_id) if self.open else self.find(bot_id)
 
     def create(self, bot_id: int) -> Bot:
         bot = self._by_id.get(bot_id)

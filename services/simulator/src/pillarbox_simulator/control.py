@@ -84,6 +84,12 @@ class Control:
     def _bot(self, bot_id: int) -> Bot:
         bot = self._simulator.bots.find(bot_id)
         if bot is None:
+            raise Unknown(f"bot {bot_id} is not known: it did not call, and nobody wrote to it")
+        return bot
+
+    def _spoken_to(self, bot_id: int) -> Bot:
+        bot = self._simulator.bots.spoken_to(bot_id)
+        if bot is None:
             raise Unknown(f"bot {bot_id} is not in BOT_TOKENS")
         return bot
 
@@ -98,7 +104,7 @@ class Control:
         asked = msgspec.json.decode(body, type=Opened)
         if asked.chat_id == 0:
             raise ValueError("chat_id 0 is no chat: people have positive ids, groups negative ones")
-        return 200, _shown_chat(self._bot(asked.bot_id).chats.get(asked.chat_id, asked.name))
+        return 200, _shown_chat(self._spoken_to(asked.bot_id).chats.get(asked.chat_id, asked.name))
 
     async def _history(self, query: bytes, body: bytes) -> Reply:
         asked = _query(query, ChatAsked)
@@ -112,11 +118,11 @@ class Control:
         if isinstance(asked, Written):
             return 200, self._written(asked)
         for one in asked:
-            self._bot(one.bot_id)
+            self._spoken_to(one.bot_id)
         return 200, [self._written(one) for one in asked]
 
     def _written(self, asked: Written) -> dict[str, Any]:
-        bot = self._bot(asked.bot_id)
+        bot = self._spoken_to(asked.bot_id)
         update_id, message = self._simulator.people.write(
             bot, asked.chat_id, asked.text, asked.user_id, asked.name
         )
@@ -142,7 +148,7 @@ class Control:
         if len(asked.update.keys() - {"update_id"}) != 1:
             raise ValueError("an update has one key besides update_id: its kind")
         update = {kind: event for kind, event in asked.update.items() if kind != "update_id"}
-        return {"update_id": self._simulator.people.happen(self._bot(asked.bot_id), update, update_id)}
+        return {"update_id": self._simulator.people.happen(self._spoken_to(asked.bot_id), update, update_id)}
 
     async def _ledger(self, query: bytes, body: bytes) -> Reply:
         asked = _query(query, LedgerAsked)

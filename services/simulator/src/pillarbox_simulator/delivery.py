@@ -113,6 +113,8 @@ class Delivery:
                     body = await response.read()
         except TimeoutError:
             return self._failed("Read timeout expired")
+        except aiohttp.ClientConnectorDNSError:
+            return self._failed("Failed to resolve host")
         except aiohttp.ClientConnectorError:
             return self._failed("Connection refused")
         except (aiohttp.ClientError, OSError):

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import msgspec
 
+from pillarbox.errors import SettingError
 from pillarbox_simulator.bots import Bot, Bots, Registration
 from pillarbox_simulator.changes import Change
 
@@ -41,13 +42,25 @@ class Journal:
         self._file: IO[bytes] | None = None
 
     def open(self) -> None:
-        """Restores the bots and starts a fresh file; only the owner may read it: it holds webhook secrets."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._path.exists():
-            with self._path.open("rb") as lines:
-                for line in lines:
-                    self._restore(line)
-        self._rewrite()
+        """Restores the bots and starts a fresh file; only the owner may read it: it holds webhook secrets.
+
+        Raises SettingError when the folder or the file cannot be used.
+        """
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if self._path.exists():
+                with self._path.open("rb") as lines:
+                    for line in lines:
+                        self._restore(line)
+            self._rewrite()
+        except OSError as error:
+            raise SettingError(
+                f"SIMULATOR_DATA: {error.filename} cannot be used ({error.strerror}); use another folder"
+            ) from None
+        except (msgspec.DecodeError, LookupError, TypeError, ValueError):
+            raise SettingError(
+                f"SIMULATOR_DATA: {self._path} is damaged; move it away, or name another folder"
+            ) from None
 
     def _restore(self, line: bytes) -> None:
         if not line.endswith(b"\n"):  # the process was killed while it wrote its last line

@@ -115,7 +115,12 @@ class Ledger:
             return False
         finally:
             self._waiters.remove(waiter)
-        return True
+        return waiter.missing <= 0
+
+    def end_waits(self) -> None:
+        """At the end of the process: whoever waits is told that it did not happen."""
+        for waiter in self._waiters:
+            waiter.met.set()
 
     def clear(self) -> None:
         self._entries.clear()

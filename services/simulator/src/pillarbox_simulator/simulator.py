@@ -74,6 +74,7 @@ class Simulator:
     async def _end_waits(self) -> None:
         await self.stopping.wait()
         self.polling.end_all()
+        self.ledger.end_waits()
         self.feed.end()
 
     async def reset(self, *, webhooks: bool = False) -> None:

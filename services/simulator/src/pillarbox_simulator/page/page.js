@@ -234,7 +234,7 @@ async function watch() {
   if (notice.hidden) return;
   const why = webhook.url
     ? webhook.last_error_message && ` Last answer at ${clock(webhook.last_error_date)}: ${webhook.last_error_message}.`
-    : " It has no webhook, and getUpdates did not confirm them.";
+    : " It has no webhook, and no getUpdates has confirmed more.";
   const text = `${count === 1 ? "1 update waits" : `${count} updates wait`} for the bot.${why || ""}`;
   if (notice.textContent !== text) notice.textContent = text;
 }
