@@ -66,6 +66,19 @@ async def test_a_hang_ends_when_the_caller_gives_up_or_its_time_is_over(
     assert [(e["status"], e["effect"]) for e in await control.ledger()] == [(0, False), (0, True)]
 
 
+async def test_a_hang_ends_when_its_fault_is_taken_away(control: SimulatorClient, send: Any) -> None:
+    hang = {"kind": "hang", "id": "h"}
+    await control.faults([hang])
+    hanging = asyncio.create_task(send("x"))
+    await asyncio.sleep(0.2)
+    await control.faults([{"kind": "500", "method": "getMe"}, hang])
+    await asyncio.sleep(0.2)
+    assert not hanging.done()
+    await control.faults([])
+    with pytest.raises(aiohttp.ClientError):
+        await asyncio.wait_for(hanging, 5)
+
+
 async def test_a_hang_does_not_hold_the_stop(http: aiohttp.ClientSession) -> None:
     async with asyncio.timeout(10):
         async with running() as simulator:

@@ -1,6 +1,7 @@
 """The envelope of the Bot API's answers, and what may happen to a call instead of an answer."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -37,9 +38,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """No answer: the connection is reset, after `seconds` (None: only when the caller gives up)."""
+    """No answer: a reset after `seconds` (None: when the caller gives up), or when `over` is set."""
 
     seconds: float | None = 0.0
+    over: asyncio.Event | None = field(default=None, compare=False)
 
 
 def ok(result: Any) -> Answer:

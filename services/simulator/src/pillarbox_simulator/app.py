@@ -66,14 +66,15 @@ class App:
     async def _break_off(self, silence: Silence, scope: web.Scope, receive: web.Receive) -> None:
         """Says nothing until the caller gives up, the hang is over or the process ends; then resets."""
         gone = asyncio.create_task(_gone(receive))
-        stopping = asyncio.create_task(self._simulator.stopping.wait())
+        ends = [self._simulator.stopping, *([silence.over] if silence.over is not None else [])]
+        waits = {gone, *(asyncio.create_task(_set(end)) for end in ends)}
         try:
-            await asyncio.wait({gone, stopping}, timeout=silence.seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=silence.seconds, return_when=asyncio.FIRST_COMPLETED)
             scope["extensions"][RESET]()
             await gone
         finally:
-            gone.cancel()
-            stopping.cancel()
+            for wait in waits:
+                wait.cancel()
 
     async def _other(self, scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
         path, method = scope["path"], scope["method"]
@@ -122,6 +123,10 @@ class App:
     async def _send_events(self, send: web.Send) -> None:
         async for event in self._simulator.feed.listen():
             await send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 async def _gone(receive: web.Receive) -> None:

@@ -53,17 +53,17 @@ class Calls:
         self, bot: Bot, method: str, params: Params, uploads: Uploads = NO_UPLOADS, via: str = "http"
     ) -> Answer | Silence:
         entry = Entry(bot.id, method, _shown(method, params), self._clock.now(), via=via)
-        fault = self._faults.pick(bot.id, method, params.get("chat_id")) if self._faults else None
-        if fault is not None and not fault.takes_effect:
-            return self._record(entry, fault.answer())
+        rule = self._faults.pick(bot.id, method, params.get("chat_id")) if self._faults else None
+        if rule is not None and not rule.fault.takes_effect:
+            return self._record(entry, rule.answer())
         answer = await self._carry_out(Call(bot, method, params, uploads, entry.at), entry)
         entry.effect = answer.status == 200
-        if fault is None or fault.delay:
+        if rule is None or rule.fault.kind == "slow":
             self._record(entry, answer)
-            if fault is not None:
-                await asyncio.sleep(fault.delay)
+            if rule is not None:
+                await asyncio.sleep(rule.fault.delay)
             return answer
-        return self._record(entry, fault.answer())
+        return self._record(entry, rule.answer())
 
     async def _carry_out(self, call: Call, entry: Entry) -> Answer:
         try:

@@ -1,5 +1,6 @@
 """What goes wrong on purpose: which calls, how often, and how. Seeded, so that a run can be repeated."""
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -72,9 +73,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """How long a call that took effect waits for its own answer."""
         return (SLOW if self.seconds is None else self.seconds) if self.kind == "slow" else 0.0
 
-    def answer(self) -> Answer | Silence:
+    def answer(self, over: asyncio.Event | None = None) -> Answer | Silence:
         if self.kind in SILENT:
-            return Silence(self.seconds if self.kind.startswith("hang") else 0.0)
+            return Silence(self.seconds if self.kind.startswith("hang") else 0.0, over)
         code = int(self.kind)
         if code in PAGES:
             return page(code, PAGES[code])
@@ -87,14 +88,20 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 @dataclass(slots=True, eq=False)
-class _Rule:
+class Rule:
+    """A fault in force. `over` ends the hangs that it began."""
+
     fault: Fault
+    over: asyncio.Event = field(default_factory=asyncio.Event)
     seen: int = 0
     hits: int = 0
     chance: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.fault.seed)  # noqa: S311 - repeatable on purpose
+
+    def answer(self) -> Answer | Silence:
+        return self.fault.answer(self.over)
 
     def hit(self, bot_id: int, method: str, chat_id: Any) -> bool:
         fault = self.fault
@@ -131,23 +138,29 @@ class Faults:
     """The rules in force; the first that hits a call decides. A rule without a method spares getUpdates."""
 
     def __init__(self) -> None:
-        self._rules: list[_Rule] = []
+        self._rules: list[Rule] = []
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
     def put(self, faults: list[Fault]) -> None:
-        """These rules instead of the ones in force, counted from zero."""
-        self._rules = [_Rule(fault) for fault in faults]
+        """These rules instead of the ones in force, counted from zero. A hang whose rule is gone ends."""
+        before = {msgspec.json.encode(rule.fault): rule.over for rule in self._rules}
+        after = [(fault, before.pop(msgspec.json.encode(fault), None)) for fault in faults]
+        for over in before.values():
+            over.set()
+        self._rules = [Rule(fault, over or asyncio.Event()) for fault, over in after]
 
     def remove(self, fault_id: str | None = None) -> int:
         """Takes away the rules with this id, or all; answers how many went."""
-        before = len(self._rules)
-        self._rules = [rule for rule in self._rules if fault_id is not None and rule.fault.id != fault_id]
-        return before - len(self._rules)
+        going = [rule for rule in self._rules if fault_id is None or rule.fault.id == fault_id]
+        for rule in going:
+            rule.over.set()
+        self._rules = [rule for rule in self._rules if rule not in going]
+        return len(going)
 
-    def pick(self, bot_id: int, method: str, chat_id: Any) -> Fault | None:
-        return next((rule.fault for rule in self._rules if rule.hit(bot_id, method, chat_id)), None)
+    def pick(self, bot_id: int, method: str, chat_id: Any) -> Rule | None:
+        return next((rule for rule in self._rules if rule.hit(bot_id, method, chat_id)), None)
 
     def shown(self) -> list[dict[str, Any]]:
         return [
