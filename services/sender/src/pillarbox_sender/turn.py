@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from pillarbox.ids import BotId
 from pillarbox.outbound.lane import Lane
 from pillarbox.outbound.lanes import Lanes
@@ -73,22 +75,19 @@ class Turns:
         again, and `restore` gives back what was claimed and never heard of.
         """
         self._bots.append(self._bots.pop(0))
-        head: tuple[str | int, ...] = (
-            identity.name,
-            identity.incarnation,
-            slots,
-            self._max_dead,
-            len(self._bots),
-            *self._bots,
-        )
-        flat = [argument for end in ends for argument in end.arguments()]
-        return _turn(identity, await self._lanes.scripts.call("turn", *head, *flat))
+        packed = (_pack([str(bot) for bot in self._bots]), _pack([end.arguments() for end in ends]))
+        name, incarnation = identity.name, identity.incarnation
+        answer = await self._lanes.scripts.call("turn", name, incarnation, slots, self._max_dead, *packed)
+        return _turn(identity, answer)
 
     async def restore(self, identity: Identity, known: Sequence[str]) -> int:
         return int(await self._lanes.scripts.call("restore", identity.incarnation, *known))
 
     async def probed(self, bot: BotId) -> None:
         await self._lanes.scripts.call("probed", bot)
+
+
+_pack = msgspec.msgpack.encode
 
 
 def _turn(identity: Identity, answer: Any) -> Turn:

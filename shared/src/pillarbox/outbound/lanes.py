@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 from redis.asyncio import Redis
 
 from pillarbox.errors import MessageKept, MessageRefused, QueueUnavailable
@@ -16,7 +17,7 @@ AT_ONCE = 256
 BYTES_AT_ONCE = 4 << 20
 NOBODY = "-"
 
-Arguments = tuple[str | bytes | int, ...]
+Known = tuple[str, str, str, str, int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +78,24 @@ class Lanes:
         """
         total = Filed()
         for part in _parts(filings):
-            arguments = [argument for filing in part for argument in self._arguments(filing)]
-            total += await self._file(arguments, source)
+            known = [self._known(filing) for filing in part]
+            total += await self._file(known, [filing.element for filing in part], source)
         return total
 
     async def poison(self, element: bytes, source: Source) -> None:
         """The first element of a list ended the process each time that it was filed: dead, unread."""
-        await self._file(["dead", NOBODY, "", "", 0, "poison", "", element], source)
+        await self._file([("dead", NOBODY, "", "", 0, "poison", "")], [element], source)
 
-    async def _file(self, arguments: list[str | bytes | int], source: Source | None) -> Filed:
+    async def _file(self, known: list[Known], elements: list[bytes], source: Source | None) -> Filed:
         where = (source.list, source.lease, source.token) if source else ("", "", "")
-        held, *counts = await self.scripts.call("file", *where, self._max_dead, *arguments)
+        held, *counts = await self.scripts.call(
+            "file", *where, self._max_dead, msgspec.msgpack.encode(known), *elements
+        )
         if not held:
             raise LeaseLost("the door's lease is another worker's")
         return Filed(*counts)
 
-    def _arguments(self, filing: Filing) -> Arguments:
+    def _known(self, filing: Filing) -> Known:
         bot = str(filing.bot) if filing.bot is not None else NOBODY
         try:
             if len(filing.element) > self._max_message:
@@ -101,18 +104,18 @@ class Lanes:
             return self._message(filing, envelope)
         except MessageRefused as refused:
             detail = str(refused).partition(": ")[2]
-            return ("dead", bot, "", filing.id or "", 0, refused.reason, detail, filing.element)
+            return ("dead", bot, "", filing.id or "", 0, refused.reason, detail)
         except MessageKept as kept:
-            return ("kept", bot, "", "", 0, kept.reason, "", filing.element)
+            return ("kept", bot, "", "", 0, kept.reason, "")
 
-    def _message(self, filing: Filing, envelope: Envelope) -> Arguments:
+    def _message(self, filing: Filing, envelope: Envelope) -> Known:
         bot = envelope.bot if envelope.bot is not None else filing.bot
         if bot is None:
             raise MessageRefused("bot", "it names no bot, and there are several")
         lane = Lane(bot, class_of(envelope, filing.bulk), chat_of(envelope))
         due = int((envelope.not_before or 0) * 1000)
         mark = filing.id or envelope.id or ""
-        return ("file", str(bot), str(lane), mark, due, envelope.on_doubt, "", filing.element)
+        return ("file", str(bot), str(lane), mark, due, envelope.on_doubt, "")
 
 
 def _parts(filings: Sequence[Filing]) -> Iterator[Sequence[Filing]]:

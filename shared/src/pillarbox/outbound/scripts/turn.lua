@@ -1,12 +1,11 @@
 -- One turn of a worker: ends its sends and claims the next ones, in one call.
--- ARGV: name, incarnation, slots, most dead, number of bots, bots, then 7 an end:
---   incarnation of the claim, lane, token, verdict, delay or reason, what is counted or detail, health
+-- ARGV: name, incarnation, slots, most dead, a packed list of bots, and one of ends:
+--   {incarnation of the claim, lane, token, verdict, delay or reason, what is counted or detail, health}
 -- Returns {alive, now, ms until there is more (-1: not known), bots to probe, tokens lost,
 --   {lane, token, head, trial, message} of each claim, bots paused by this turn}.
 local name, incarnation, slots, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local unsent = { expired = true, unreadable = true }
-local bots, probes, lost, claimed, paused, wait = {}, {}, {}, {}, {}, -1
-for i = 1, tonumber(ARGV[5]) do bots[i] = ARGV[5 + i] end
+local bots, probes, lost, claimed, paused, wait = cmsgpack.unpack(ARGV[5]), {}, {}, {}, {}, -1
 
 local function sooner(ms)
   if wait < 0 or ms < wait then wait = math.max(ms, 0) end
@@ -78,19 +77,19 @@ local function finish(lane, verdict, a, b)
       h[b] = h[b] + 1
       keep_head(lane, h)
     end
-    ready(lane, now + tonumber(a))
+    ready(lane, now + a)
   elseif verdict == 'flood' then
-    flood(bot, chat, tonumber(a))
-    ready(lane, now + tonumber(a))
+    flood(bot, chat, a)
+    ready(lane, now + a)
   elseif verdict == 'token' then
-    pause(bot, 'token', tonumber(a))
+    pause(bot, 'token', a)
     ready(lane, now)
   end
 end
 
-local at = 6 + #bots
-for i = at, #ARGV, 7 do
-  local claims, lane, token, verdict = Q .. ':claims:' .. ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+for _, given in ipairs(cmsgpack.unpack(ARGV[6])) do
+  local owner, lane, token, verdict, a, b, health = unpack(given)
+  local claims = Q .. ':claims:' .. owner
   local bot, _, chat = parse(lane)
   if redis.call('HGET', claims, lane) ~= token then
     lost[#lost + 1] = token
@@ -98,9 +97,9 @@ for i = at, #ARGV, 7 do
     redis.call('HSET', claims, lane, 'kept ' .. token)
   else
     redis.call('HDEL', claims, lane)
-    if ARGV[i + 6] == 'up' then up(bot) end
-    finish(lane, verdict, ARGV[i + 4], ARGV[i + 5])
-    if ARGV[i + 6] == 'down' then down(bot, chat, lane) end
+    if health == 'up' then up(bot) end
+    finish(lane, verdict, a, b)
+    if health == 'down' then down(bot, chat, lane) end
   end
 end
 
