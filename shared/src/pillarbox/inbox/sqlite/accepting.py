@@ -9,12 +9,12 @@ from pillarbox.inbox.sqlite.numbers import numbers
 from pillarbox.inbox.states import Accepted, Incoming, Malformed
 
 
-def accept(db: sqlite3.Connection, updates: Sequence[Incoming], now: float) -> list[Accepted]:
+def accept(db: sqlite3.Connection, updates: Sequence[Incoming], now: int) -> list[Accepted]:
     rows = numbers(db, max(len(updates), 1))
     return [_store(db, update, rows, now) if storable(update) else Accepted.REFUSED for update in updates]
 
 
-def _store(db: sqlite3.Connection, update: Incoming, rows: Iterator[int], now: float) -> Accepted:
+def _store(db: sqlite3.Connection, update: Incoming, rows: Iterator[int], now: int) -> Accepted:
     bot_id, update_id, digest = key(update)
     known = [row[0] for row in db.execute(statements.KNOWN, (bot_id, update_id))]
     if digest in known:
@@ -39,7 +39,7 @@ def _store(db: sqlite3.Connection, update: Incoming, rows: Iterator[int], now: f
     return Accepted.NEW_BODY if known else Accepted.NEW
 
 
-def malformed(db: sqlite3.Connection, body: Malformed, most: int, now: float) -> None:
+def malformed(db: sqlite3.Connection, body: Malformed, most: int, now: int) -> None:
     db.execute(statements.MALFORMED, (body.bot_id, now, body.reason, body.body))
     trimmed = db.execute(statements.MALFORMED_TRIM, (body.bot_id, most)).rowcount
     if trimmed:

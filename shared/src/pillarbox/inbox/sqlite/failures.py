@@ -22,7 +22,7 @@ async def move(
     bot_id: BotId,
     update_ids: Sequence[UpdateId] | None,
     by: str,
-    now: float,
+    now: int,
 ) -> Moved:
     """What fails while it runs is not touched, so a batch never begins again with what it has."""
     newest = await driver.call(lambda db: _newest(db, bot_id))
@@ -39,7 +39,7 @@ async def move(
     return Moved(moved, unknown, running)
 
 
-async def _move_all(driver: Driver, action: Action, bot_id: BotId, newest: int, by: str, now: float) -> int:
+async def _move_all(driver: Driver, action: Action, bot_id: BotId, newest: int, by: str, now: int) -> int:
     def batch(db: sqlite3.Connection) -> int:
         picked = db.execute(statements.FAILED_BATCH, (bot_id, newest, BATCH)).fetchall()
         _act(db, action, bot_id, picked, by, now)
@@ -63,7 +63,7 @@ def _move_some(
     update_ids: Sequence[UpdateId],
     newest: int,
     by: str,
-    now: float,
+    now: int,
 ) -> Moved:
     picked: list[Picked] = []
     unknown: list[UpdateId] = []
@@ -79,7 +79,7 @@ def _move_some(
 
 
 def _act(
-    db: sqlite3.Connection, action: Action, bot_id: BotId, picked: Sequence[Picked], by: str, now: float
+    db: sqlite3.Connection, action: Action, bot_id: BotId, picked: Sequence[Picked], by: str, now: int
 ) -> None:
     fresh = numbers(db, max(len(picked), 1))
     for row, update_id, lane in picked:

@@ -1,12 +1,11 @@
 """What people see of the inbox."""
 
-import math
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from pillarbox.ids import BotId, RowId, UpdateId
 from pillarbox.inbox.sqlite import statements
+from pillarbox.inbox.sqlite.times import at, of
 from pillarbox.inbox.states import Audited, Counts, FailedUpdate, OutboxRow
 
 
@@ -22,7 +21,7 @@ def outbox(db: sqlite3.Connection, bots: Sequence[BotId], limit: int) -> list[Ou
 def failed_updates(
     db: sqlite3.Connection, bot_id: BotId, before: FailedUpdate | None, limit: int
 ) -> list[FailedUpdate]:
-    place = (before.failed_at.timestamp(), before.row) if before else (math.inf, 0)
+    place = (of(before.failed_at), before.row) if before else ((1 << 63) - 1, 0)
     found = db.execute(statements.FAILED_LIST, (bot_id, *place, limit))
     return [
         FailedUpdate(
@@ -39,7 +38,3 @@ def audit(db: sqlite3.Connection, bot_id: BotId, limit: int) -> list[Audited]:
 
 def counts(db: sqlite3.Connection, bot_id: BotId) -> Counts:
     return Counts(*db.execute(statements.COUNTS, (bot_id,)).fetchone())
-
-
-def at(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

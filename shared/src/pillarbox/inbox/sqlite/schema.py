@@ -6,7 +6,7 @@ from pillarbox.errors import SettingError
 
 # `numbers` gives rows, tickets and tokens; none of them is ever used twice.
 # `lanes.row_id` is the update that is leased. `lease_until` is the machine's time since its start: a lease
-# ends with the process that has the bot's lock. All other times are Unix seconds.
+# ends with the process that has the bot's lock. All other times are microseconds since 1970.
 FIRST = (
     "CREATE TABLE numbers (last INTEGER NOT NULL)",
     "INSERT INTO numbers VALUES (0)",
@@ -15,13 +15,13 @@ FIRST = (
         failed_trimmed INTEGER NOT NULL DEFAULT 0, malformed_trimmed INTEGER NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE seen (
-        bot_id INTEGER NOT NULL, update_id INTEGER NOT NULL, digest BLOB NOT NULL, accepted_at REAL NOT NULL,
-        PRIMARY KEY (bot_id, update_id, digest)
+        bot_id INTEGER NOT NULL, update_id INTEGER NOT NULL, digest BLOB NOT NULL,
+        accepted_at INTEGER NOT NULL, PRIMARY KEY (bot_id, update_id, digest)
     ) WITHOUT ROWID""",
     "CREATE INDEX seen_accepted_at ON seen (accepted_at)",
     """CREATE TABLE lanes (
         bot_id INTEGER NOT NULL, lane TEXT NOT NULL, head INTEGER NOT NULL, token INTEGER, lease_until REAL,
-        row_id INTEGER, not_before REAL, runs INTEGER NOT NULL DEFAULT 0, turns INTEGER NOT NULL DEFAULT 0,
+        row_id INTEGER, not_before INTEGER, runs INTEGER NOT NULL DEFAULT 0, turns INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (bot_id, lane)
     ) WITHOUT ROWID""",
     """CREATE INDEX lanes_free ON lanes (bot_id, head)
@@ -32,14 +32,14 @@ FIRST = (
     "CREATE UNIQUE INDEX lanes_leased ON lanes (token) WHERE token IS NOT NULL",
     """CREATE TABLE updates (
         row_id INTEGER PRIMARY KEY, bot_id INTEGER NOT NULL, lane TEXT NOT NULL, update_id INTEGER NOT NULL,
-        kind TEXT NOT NULL, chat_id INTEGER, user_id INTEGER, accepted_at REAL NOT NULL, body BLOB NOT NULL
+        kind TEXT NOT NULL, chat_id INTEGER, user_id INTEGER, accepted_at INTEGER NOT NULL, body BLOB NOT NULL
     )""",
     "CREATE INDEX updates_lane ON updates (bot_id, lane, row_id)",
     "CREATE INDEX updates_update_id ON updates (bot_id, update_id)",
     """CREATE TABLE failed (
         row_id INTEGER PRIMARY KEY, bot_id INTEGER NOT NULL, lane TEXT NOT NULL, update_id INTEGER NOT NULL,
-        kind TEXT NOT NULL, chat_id INTEGER, user_id INTEGER, accepted_at REAL NOT NULL,
-        failed_at REAL NOT NULL, runs INTEGER NOT NULL, error TEXT NOT NULL, body BLOB NOT NULL
+        kind TEXT NOT NULL, chat_id INTEGER, user_id INTEGER, accepted_at INTEGER NOT NULL,
+        failed_at INTEGER NOT NULL, runs INTEGER NOT NULL, error TEXT NOT NULL, body BLOB NOT NULL
     )""",
     "CREATE INDEX failed_newest ON failed (bot_id, failed_at, row_id)",
     "CREATE INDEX failed_update_id ON failed (bot_id, update_id)",
@@ -49,19 +49,19 @@ FIRST = (
     ) WITHOUT ROWID""",
     """CREATE TABLE fsm (
         bot_id INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL DEFAULT 1,
-        updated_at REAL NOT NULL, state TEXT, data BLOB, PRIMARY KEY (bot_id, key)
+        updated_at INTEGER NOT NULL, state TEXT, data BLOB, PRIMARY KEY (bot_id, key)
     ) WITHOUT ROWID""",
     """CREATE TABLE pins (
-        bot_id INTEGER NOT NULL, user_id INTEGER NOT NULL, pinned_at REAL NOT NULL, fingerprint TEXT NOT NULL,
-        key BLOB NOT NULL, PRIMARY KEY (bot_id, user_id)
+        bot_id INTEGER NOT NULL, user_id INTEGER NOT NULL, pinned_at INTEGER NOT NULL,
+        fingerprint TEXT NOT NULL, key BLOB NOT NULL, PRIMARY KEY (bot_id, user_id)
     ) WITHOUT ROWID""",
     """CREATE TABLE malformed (
-        id INTEGER PRIMARY KEY, bot_id INTEGER NOT NULL, received_at REAL NOT NULL, reason TEXT NOT NULL,
+        id INTEGER PRIMARY KEY, bot_id INTEGER NOT NULL, received_at INTEGER NOT NULL, reason TEXT NOT NULL,
         body BLOB NOT NULL
     )""",
     "CREATE INDEX malformed_bot ON malformed (bot_id, id)",
     """CREATE TABLE audit (
-        id INTEGER PRIMARY KEY, at REAL NOT NULL, bot_id INTEGER, update_id INTEGER, row_id INTEGER,
+        id INTEGER PRIMARY KEY, at INTEGER NOT NULL, bot_id INTEGER, update_id INTEGER, row_id INTEGER,
         by TEXT NOT NULL, action TEXT NOT NULL
     )""",
     "CREATE INDEX audit_bot ON audit (bot_id, id)",

@@ -11,6 +11,7 @@ from pillarbox.ids import BotId, Token, UpdateId
 from pillarbox.inbox.locks import BotLock
 from pillarbox.inbox.sqlite import accepting, failures, files, reading, statements, sweeping
 from pillarbox.inbox.sqlite.driver import Driver
+from pillarbox.inbox.sqlite.times import micros
 from pillarbox.inbox.sqlite.turning import Moment, turn
 from pillarbox.inbox.states import (
     Accepted,
@@ -96,17 +97,17 @@ class SQLiteStorage(Storage):
         self._rescue_at = float("-inf")
 
     async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
-        now = self._now()
+        now = micros(self._now())
         answers = await self._driver.call(lambda db: accepting.accept(db, updates, now))
         self._came.set()
         return answers
 
     async def malformed(self, body: Malformed) -> None:
-        now, most = self._now(), self._limits.max_malformed
+        now, most = micros(self._now()), self._limits.max_malformed
         await self._driver.call(lambda db: accepting.malformed(db, body, most, now))
 
     async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
-        moment = Moment(self._now(), self._clock())
+        moment = Moment(micros(self._now()), self._clock())
         rescue, bots = self._rescues(moment.tick), frozenset(self._locks)
         done = await self._driver.call(
             lambda db: turn(
@@ -153,12 +154,12 @@ class SQLiteStorage(Storage):
         return len(rows)
 
     async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        moved = await failures.move(self._driver, "retry", bot_id, update_ids, by, self._now())
+        moved = await failures.move(self._driver, "retry", bot_id, update_ids, by, micros(self._now()))
         self._came.set()
         return moved
 
     async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        return await failures.move(self._driver, "discard", bot_id, update_ids, by, self._now())
+        return await failures.move(self._driver, "discard", bot_id, update_ids, by, micros(self._now()))
 
     async def failed_updates(
         self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
@@ -172,7 +173,9 @@ class SQLiteStorage(Storage):
         return await self._driver.call(lambda db: reading.counts(db, bot_id))
 
     async def sweep(self) -> None:
-        await sweeping.sweep(self._driver, self._now() - self._limits.seen_for, self._limits.max_failed)
+        await sweeping.sweep(
+            self._driver, micros(self._now() - self._limits.seen_for), self._limits.max_failed
+        )
 
 
 class SQLiteRenewer:

@@ -8,18 +8,18 @@ from pillarbox.inbox.sqlite.turning import trim_failed
 
 BATCH = 1000
 
-Place = tuple[float, int, int, bytes]
+Place = tuple[int, int, int, bytes]
 
 
-async def sweep(driver: Driver, old: float, max_failed: int) -> None:
+async def sweep(driver: Driver, old: int, max_failed: int) -> None:
     """`old`: what was seen before this moment is forgotten, unless its update is still here."""
-    place: Place | None = (0.0, 0, 0, b"")
+    place: Place | None = (0, 0, 0, b"")
     while place is not None:
         place = await driver.call(lambda db, place=place: _forget_seen(db, old, place))  # type: ignore[misc]
     await driver.call(lambda db: _trim_failed(db, max_failed))
 
 
-def _forget_seen(db: sqlite3.Connection, old: float, after: Place) -> Place | None:
+def _forget_seen(db: sqlite3.Connection, old: int, after: Place) -> Place | None:
     """Where the next batch begins; None when this was the last one."""
     batch = db.execute(statements.OLD_SEEN, (old, *after, BATCH)).fetchall()
     for _, bot_id, update_id, digest in batch:

@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.numbers import numbers
+from pillarbox.inbox.sqlite.times import at, micros
 from pillarbox.inbox.states import End, Failed, Finished, Later, Lease, Limits, Released, Turn
 
 MOST_TURNS = 16  # then the lane goes behind the others that wait
@@ -18,9 +18,9 @@ SUSPECT = 2
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """`now` in Unix seconds; `tick` is the machine's clock that leases are counted by."""
+    """`now` in microseconds since 1970; `tick` in seconds of the machine's clock, which counts leases."""
 
-    now: float
+    now: int
     tick: float
 
 
@@ -56,7 +56,7 @@ class _Turn:
             case Released():
                 self.db.execute(statements.GIVEN_BACK, (None, max(runs - 1, 0), bot_id, lane))
             case Later(after=after):
-                due = self.moment.now + min(max(after, 0.0), MOST_LATER)
+                due = self.moment.now + micros(min(max(after, 0.0), MOST_LATER))
                 self.db.execute(statements.GIVEN_BACK, (due, max(runs - 1, 0), bot_id, lane))
 
     def go_on(self, bot_id: int, lane: str, turns: int) -> None:
@@ -130,7 +130,7 @@ class _Turn:
                 kind=kind,
                 body=body,
                 run=runs + 1,
-                accepted_at=datetime.fromtimestamp(accepted_at, UTC),
+                accepted_at=at(accepted_at),
                 suspect=runs >= SUSPECT,
             )
         )
