@@ -75,3 +75,12 @@ def test_a_second_demo_on_the_same_folder_is_refused(demo: RunningDemo, tmp_path
     assert "Traceback" not in second.output
     demo.write("hello")
     until(lambda: demo.texts() == ["hello"], "the echo", demo)
+
+
+def test_a_bot_that_cannot_be_imported_stops_it_with_one_line(demo: RunningDemo) -> None:
+    with pytest.raises(AssertionError):
+        demo.start(HANDLERS="no_such_bot")
+    assert demo.wait() == 2
+    assert demo.output.splitlines()[-1].startswith("demo: dispatcher: HANDLERS: ")
+    assert "Traceback" not in demo.output
+    assert demo.pids() == set()

@@ -26,13 +26,14 @@ class RunningDemo:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> float:
-        """Answers how many seconds it took."""
+    def start(self, **given: str) -> float:
+        """Answers how many seconds it took. `given` is added to its environment."""
         began = time.monotonic()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pillarbox_solo", "demo", "--folder", str(self.folder)],
                 cwd=ROOT,
+                env=os.environ | given,
                 stdout=log,
                 stderr=log,
             )
@@ -73,6 +74,10 @@ class RunningDemo:
         """Answers its exit code."""
         assert self._process is not None
         self._process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        assert self._process is not None
         return self._process.wait(PATIENCE)
 
     def end(self) -> None:

@@ -27,6 +27,7 @@ SERVICES = ("simulator", "ingest", "dispatcher", "sender", "admin")
 DATABASE = "pillarbox"
 KILL_AFTER = 15.0  # past STOP_TIMEOUT, within which a service ends by itself
 WATCH_EVERY = 0.5
+HOPELESS = 3  # crashes of a service that was never ready
 
 
 class Demo:
@@ -105,7 +106,7 @@ class Demo:
         async with asyncio.TaskGroup() as group:
             running = group.create_task(self._supervise(supervisor, self._services(settings), stop))
             watching = group.create_task(self._watch(stop))
-            starting = group.create_task(self._announce(settings, stop))
+            starting = group.create_task(self._announce(supervisor, settings, stop))
             await stop.wait()
             starting.cancel()
             self._terminal.line("\n  Stopping; what is being handled or sent is finished first")
@@ -133,13 +134,17 @@ class Demo:
                         stop.set()
                         return
 
-    async def _announce(self, settings: Mapping[str, str], stop: asyncio.Event) -> None:
+    async def _announce(
+        self, supervisor: Supervisor, settings: Mapping[str, str], stop: asyncio.Event
+    ) -> None:
         for name in SERVICES:
             port = int(settings[f"{name.upper()}_PORT"])
             with self._terminal.step(f"{name} on {HOST}:{port}"):
-                failing = await until_ready(port)
+                failing = await until_ready(port, lambda: supervisor.crashes[name] >= HOPELESS)  # noqa: B023
             if failing is not None:
-                self._failure = LauncherError(f"{name} does not become ready: {failing}")
+                self._failure = LauncherError(
+                    f"{name} does not become ready: {failing}; what it said is above"
+                )
                 stop.set()
                 return
         self._terminal.line(self._where_to_click(settings))

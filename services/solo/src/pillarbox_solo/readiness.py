@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from pillarbox_solo.ports import HOST
 
@@ -10,12 +11,12 @@ STEP = 0.05
 REQUEST = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
-async def until_ready(port: int, patience: float = PATIENCE) -> str | None:
-    """None once `/readyz` answers 200; else, when patience ends, what it answered last."""
+async def until_ready(port: int, hopeless: Callable[[], bool], patience: float = PATIENCE) -> str | None:
+    """None once `/readyz` answers 200; when patience ends or there is no hope, what it answered last."""
     until = time.monotonic() + patience
     while True:
         failing = await _ask(port)
-        if failing is None or time.monotonic() > until:
+        if failing is None or hopeless() or time.monotonic() > until:
             return failing
         await asyncio.sleep(STEP)
 

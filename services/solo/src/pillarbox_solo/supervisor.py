@@ -4,6 +4,7 @@ import asyncio
 import signal
 import time
 from asyncio.subprocess import PIPE, STDOUT, Process, create_subprocess_exec
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,7 @@ class Supervisor:
         self._backoff = backoff
         self._alive: dict[str, Process] = {}
         self._wrong: str | None = None
+        self.crashes: Counter[str] = Counter()
 
     def end_orphans(self, services: Sequence[Service]) -> None:
         """For whoever holds the folder's lock: nobody else can have started these."""
@@ -90,6 +92,7 @@ class Supervisor:
                 self._wrong = last_line or f"{service.name} ended with {code} and said nothing"
                 stop_all.set()
                 return
+            self.crashes[service.name] += 1
             if time.monotonic() - began > LONG_ENOUGH:
                 backoff.reset()
             delay = backoff.delay()
