@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 
-BENCHES = ("accept", "dispatch", "send", "reply")
+BENCHES = ("accept", "dispatch", "send", "reply", "simulator")
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ SERVICES: dict[str, type[Settings]] = {
     "admin": AdminSettings,
     "simulator": SimulatorSettings,
 }
+REQUIRED = "**required**"
 HEAD = """# Settings
 
 All of them come from the environment. `<NAME>_FILE` names a file that holds the value instead, for secrets;
@@ -34,7 +35,8 @@ def table() -> str:
     rows: dict[str, tuple[str, str, list[str]]] = {}
     for service, settings in SERVICES.items():
         for name, default, meaning in rows_of(settings):
-            rows.setdefault(name, (default, meaning, []))[2].append(service)
+            row = rows.setdefault(name, (default, meaning, []))
+            row[2].append(f"{service} (optional)" if row[0] == REQUIRED != default else service)
     lines = [
         f"| `{name}` | {default} | {meaning} | {_all_or(services)} |"
         for name, (default, meaning, services) in sorted(rows.items())
@@ -52,7 +54,7 @@ def rows_of(settings: type[Settings]) -> list[tuple[str, str, str]]:
 
 def _default(required: bool, value: object) -> str:
     if required:
-        return "**required**"
+        return REQUIRED
     if value is None or value == []:
         return ""
     if isinstance(value, bool):
