@@ -1,6 +1,7 @@
 """Connections to PostgreSQL: each call has a deadline, and what was cut in the middle is thrown away."""
 
 import asyncio
+import select
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -141,14 +142,22 @@ class Pool:
     async def _take(self) -> AsyncLink:
         while self._idle:
             link = self._idle.pop()
-            if not link.closed:
+            if not link.closed and not _spoken_to(link):
                 return link
+            link.pgconn.finish()
         return await connect(self._url)
 
     async def close(self) -> None:
         self._closed = True
         while self._idle:
             await self._idle.pop().close()
+
+
+def _spoken_to(link: AsyncLink) -> bool:
+    """An idle connection with something to read was ended by the server, as in a restart."""
+    poll = select.poll()
+    poll.register(link.pgconn.socket, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def rows(link: AsyncLink, query: str, parameters: Sequence[Any] = ()) -> list[Row]:

@@ -15,8 +15,8 @@ TABLES = (
 def upgrade() -> None:
     folder = Path(__file__).parent
     for name in ("r0001_tables.sql", "r0001_turn.sql"):
-        # Straight to the driver: no `:name` in it is a parameter.
-        op.get_bind().exec_driver_sql((folder / name).read_text(encoding="utf-8"))
+        # Straight to the driver: no `:name` and no `%s` in it is a parameter.
+        op.get_bind().connection.cursor().execute((folder / name).read_text(encoding="utf-8"))
 
 
 def downgrade() -> None:

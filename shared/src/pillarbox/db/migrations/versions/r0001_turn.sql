@@ -71,7 +71,7 @@ BEGIN
         )
         SELECT array_agg(ROW(d.bot_id, d.lane, d.token, d.pending, d.runs, d.turns,
                    CASE WHEN d.runs >= _max_runs THEN 1 ELSE 4 END, 0,
-                   CASE WHEN d.runs >= _max_runs THEN format('NoEnd: %s runs had no end', d.runs) END)::lane_end)
+                   CASE WHEN d.runs >= _max_runs THEN 'NoEnd: ' || d.runs || ' runs had no end' END)::lane_end)
         INTO expired FROM (SELECT * FROM dead UNION ALL SELECT * FROM spent) d;
         ended := ended || expired;
         UPDATE lanes l SET not_before = NULL

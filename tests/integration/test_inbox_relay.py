@@ -1,0 +1,152 @@
+"""DESIGN, Inbox 7: the outbox leaves in the order of its lane, and is handed out until somebody took it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from pillarbox.inbox import Finished, OutboxRow
+from pillarbox.inbox.postgres import PostgresStorage
+from tests.support.inbox import incoming, opened, query
+
+Key = tuple[str, int, int]
+
+
+class Filed:
+    """Collects what it is handed; `gate` holds it, `error` is raised once."""
+
+    def __init__(self, gate: asyncio.Event | None = None, error: Exception | None = None) -> None:
+        self.rows: list[OutboxRow] = []
+        self.begun = asyncio.Event()
+        self._gate = gate
+        self._error = error
+
+    async def __call__(self, rows: Sequence[OutboxRow]) -> None:
+        self.rows += rows
+        self.begun.set()
+        if self._gate is not None:
+            await self._gate.wait()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    @property
+    def keys(self) -> list[Key]:
+        return [(row.lane, row.row, row.n) for row in self.rows]
+
+
+async def finish_all(inbox: PostgresStorage, each: int = 2) -> None:
+    turn = await inbox.turn([], 64)
+    while turn.leases:
+        ends = [
+            Finished(lease.token, tuple(b"%d.%d" % (lease.update_id, n) for n in range(each)))
+            for lease in turn.leases
+        ]
+        turn = await inbox.turn(ends, 64)
+
+
+async def test_rows_leave_in_order_and_once(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(n, lane=f"chat:{n % 3}") for n in range(9)])
+        await finish_all(inbox)
+        filed = Filed()
+        assert [await inbox.relay(filed, 5) for _ in range(5)] == [5, 5, 5, 3, 0]
+        assert filed.keys == sorted(filed.keys, key=lambda key: key[1:])
+        assert len(set(filed.keys)) == 18
+        assert filed.rows[0].id == f"700001:{filed.rows[0].row}:0"
+        assert filed.rows[0].body == b"0.0"
+
+
+async def test_what_was_not_filed_is_handed_out_again(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(1)])
+        await finish_all(inbox)
+        filed = Filed(error=ConnectionError("the queue is away"))
+        with pytest.raises(ConnectionError):
+            await inbox.relay(filed, 10)
+        assert await inbox.relay(filed, 10) == 2
+        assert filed.keys[:2] == filed.keys[2:]
+
+
+async def test_a_cancelled_relay_hands_its_rows_out_again(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(1)])
+        await finish_all(inbox)
+        held = Filed(gate=asyncio.Event())
+        task = asyncio.create_task(inbox.relay(held, 10))
+        await held.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        filed = Filed()
+        async with asyncio.timeout(5):
+            while await inbox.relay(filed, 10) == 0:
+                pass
+        assert filed.keys == held.keys
+
+
+async def test_a_lane_is_with_one_relay_at_a_time(postgres_url: str) -> None:
+    """While one holds the lane's first rows, the other gets other lanes' rows and nothing of this one."""
+    async with opened(postgres_url) as one, opened(postgres_url) as other:
+        await one.accept([incoming(n) for n in range(4)])
+        await finish_all(one)
+        gate = asyncio.Event()
+        held, passed = Filed(gate), Filed()
+        task = asyncio.create_task(one.relay(held, 3))
+        await held.begun.wait()
+        await one.accept([incoming(10, lane="chat:2")])
+        await finish_all(one)
+        assert await other.relay(passed, 100) == 2
+        assert {row.lane for row in passed.rows} == {"chat:2"}
+        gate.set()
+        assert await task == 3
+        assert await other.relay(passed, 100) == 5
+        assert held.keys + passed.keys[2:] == sorted(held.keys + passed.keys[2:])
+
+
+async def test_more_rows_of_one_update_than_a_batch(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(1), incoming(2)])
+        await finish_all(inbox, each=7)
+        filed = Filed()
+        assert [await inbox.relay(filed, 3) for _ in range(6)] == [3, 3, 3, 3, 2, 0]
+        assert filed.keys == sorted(filed.keys)
+
+
+async def test_a_dead_dispatchers_rows_go_before_the_lanes_later_ones(postgres_url: str) -> None:
+    """It died between its commit and its relay, and another one finished the lane's next update."""
+    async with opened(postgres_url) as dead, opened(postgres_url) as other:
+        await dead.accept([incoming(1), incoming(2)])
+        (lease,) = await dead.claim(1)
+        await dead.finish(lease.token, (b"first",))
+        await finish_all(other, each=1)
+        filed = Filed()
+        await other.relay(filed, 1)
+        await other.relay(filed, 1)
+        assert [row.body for row in filed.rows] == [b"first", b"2.0"]
+
+
+async def test_many_relays_at_once_keep_each_lanes_order(postgres_url: str) -> None:
+    async with opened(postgres_url) as one, opened(postgres_url) as other:
+        await one.accept([incoming(n, lane=f"chat:{n % 7}") for n in range(700)])
+        await finish_all(one)
+        filed = Filed()
+        open_lanes: set[str] = set()
+
+        async def file(rows: Sequence[OutboxRow]) -> None:
+            lanes = {row.lane for row in rows}
+            assert not lanes & open_lanes
+            open_lanes.update(lanes)
+            await asyncio.sleep(0.002)
+            await filed(rows)
+            open_lanes.difference_update(lanes)
+
+        async def relay(inbox: PostgresStorage) -> None:
+            while query(postgres_url, "SELECT 1 FROM outbox LIMIT 1"):
+                await inbox.relay(file, 40)
+
+        await asyncio.gather(*(relay(inbox) for inbox in (one, one, other, other)))
+        assert len(filed.keys) == 1400
+        for number in range(7):
+            mine = [key[1:] for key in filed.keys if key[0] == f"chat:{number}"]
+            assert mine == sorted(mine)
