@@ -203,12 +203,15 @@ async def run(message, outbox):
         assert rows(server.url, "SELECT count(*) FROM failed") == [(0,)]
 
 
-async def test_redis_goes_away_and_the_updates_and_their_answers_wait(
-    folder: Path, tmp_path: Path, postgres_url: str
+@pytest.mark.parametrize(
+    ("parameter", "ran_without"), [("state", ["before"]), ("outbox", ["before", "while"])]
+)
+async def test_redis_goes_away_and_answers_wait_and_updates_that_need_their_state(
+    folder: Path, tmp_path: Path, postgres_url: str, parameter: str, ran_without: list[str]
 ) -> None:
-    handlers = """
+    handlers = f"""
 @router.message()
-async def run(message):
+async def run(message, {parameter}):
     ran.append(message.text)
     await go_on.wait()
     return message.answer(message.text)
@@ -221,8 +224,8 @@ async def run(message):
             users().go_on.set()
             await accept(storage, [incoming(2, 2, "while")])
             await asyncio.sleep(0.5)
-            assert users().ran == ["before"]
-            assert rows(postgres_url, "SELECT count(*) FROM outbox") == [(1,)]
+            assert users().ran == ran_without
+            assert rows(postgres_url, "SELECT count(*) FROM outbox") == [(len(ran_without),)]
             server.start()
             await until(lambda: nothing_left(postgres_url))
         assert [lane(server.url, n)[0]["params"]["text"] for n in (1, 2)] == ["before", "while"]

@@ -9,7 +9,7 @@ from aiogram.client.default import DefaultBotProperties
 from aiogram.fsm.storage.memory import MemoryStorage
 
 from pillarbox.errors import SettingError
-from pillarbox_dispatcher import handlers
+from pillarbox_dispatcher import handlers, state
 
 ROUTER = "from aiogram import Router\nrouter = Router()\n"
 SETUP = "def setup(dispatcher):\n    dispatcher['answer'] = 42\n"
@@ -84,3 +84,37 @@ def test_one_line_that_names_the_problem(folder: Path, source: str, problem: str
     assert line.startswith("HANDLERS: ")
     assert problem in line
     assert "\n" not in line
+
+
+SEES = [
+    ("", False),
+    ("@router.message()\nasync def run(message, outbox, bot): ...\n", False),
+    ("@router.message(Command('x'), F.text)\nasync def run(message): ...\n", False),
+    ("@router.errors()\nasync def run(event): ...\n", False),
+    ("@router.message()\nasync def run(message, state): ...\n", True),
+    ("@router.message()\nasync def run(message, **data): ...\n", True),
+    ("@router.message(StateFilter('x'))\nasync def run(message): ...\n", True),
+    ("@router.message(~StateFilter('x'))\nasync def run(message): ...\n", True),
+    ("router.message.filter(StateFilter('x'))\n", True),
+    ("@router.callback_query(lambda query, raw_state: True)\nasync def run(query): ...\n", True),
+    ("@router.errors()\nasync def run(event, state): ...\n", True),
+    ("@router.message.middleware()\nasync def run(handler, event, data): ...\n", True),
+    ("@router.update.outer_middleware()\nasync def run(handler, event, data): ...\n", True),
+    (
+        "inner = Router()\nrouter.include_router(inner)\n@inner.poll()\nasync def run(poll, state): ...\n",
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "sees"), SEES, ids=[source or "nothing" for source, _ in SEES])
+def test_states_are_read_only_for_handlers_that_can_see_them(folder: Path, source: str, sees: bool) -> None:
+    head = "from aiogram import F, Router\nfrom aiogram.filters import Command, StateFilter\n"
+    if "router.update" in source:
+        text = "def setup(router):\n" + "".join(f"    {line}\n" for line in source.splitlines())
+    else:
+        text = "router = Router()\n" + source
+    (folder / "users_bot.py").write_text(head + text)
+    built = handlers.dispatcher(handlers.module("users_bot"), MemoryStorage())
+    assert state.leave_out_unread(built) is not sees
+    assert (built.fsm in built.update.outer_middleware) is sees

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released
-from pillarbox_dispatcher.lanes import Lanes
+from pillarbox_dispatcher.lanes import Handle, Lanes
 from pillarbox_dispatcher.watchdog import Watchdog
 from tests.support.memory_inbox import MemoryInbox
-
-Handle = Callable[[Lease], Awaitable[End]]
 
 
 @asynccontextmanager

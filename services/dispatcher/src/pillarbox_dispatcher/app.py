@@ -78,9 +78,15 @@ class Service:
     async def _start(self) -> None:
         await self._open_storage()
         await bots.start(self._dispatcher, self._bots, asyncio.sleep)
+        unread = state.leave_out_unread(self._dispatcher)
         self._started = True
         process.freeze()
-        log.info("dispatcher handles updates", bots=len(self._bots), handlers=self._settings.handlers)
+        log.info(
+            "dispatcher handles updates",
+            bots=len(self._bots),
+            handlers=self._settings.handlers,
+            reads_state=not unread,
+        )
 
     async def _open_storage(self) -> None:
         backoff = Backoff()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 from typing import Any
 
-from aiogram import Dispatcher, Router
+from aiogram import BaseMiddleware, Dispatcher, Router
 from aiogram.client.default import DefaultBotProperties
 from aiogram.fsm.storage.base import BaseStorage
 from aiogram.types import TelegramObject
@@ -18,6 +18,19 @@ from pillarbox.errors import SettingError
 from pillarbox_dispatcher.failures import describe
 
 FIX = "fix the module, or name another, for example HANDLERS=bot"
+
+
+class FailedOutbox(BaseMiddleware):
+    """What a failed run added is dropped before an errors observer adds its own."""
+
+    async def __call__(
+        self,
+        handler: Callable[[TelegramObject, dict[str, Any]], Awaitable[Any]],
+        event: TelegramObject,
+        data: dict[str, Any],
+    ) -> Any:
+        data["outbox"].clear()
+        return await handler(event, data)
 
 
 def module(name: str) -> ModuleType:
@@ -36,7 +49,7 @@ def dispatcher(of: ModuleType, storage: BaseStorage) -> Dispatcher:
     Lanes already run one update at a time, so aiogram's own event isolation stays off.
     """
     built = Dispatcher(storage=storage)
-    built.errors.outer_middleware(_without_the_failed_runs_outbox)
+    built.errors.outer_middleware(FailedOutbox())
     warnings.filterwarnings("ignore", "Detected unknown update type", RuntimeWarning)
     try:
         _include(of, built)
@@ -69,16 +82,6 @@ def _include(of: ModuleType, built: Dispatcher) -> None:
         raise SettingError(
             f"HANDLERS: {of.__name__} has no `router` (aiogram Router) and no `setup(dispatcher)`; add one"
         )
-
-
-async def _without_the_failed_runs_outbox(
-    observe: Callable[[TelegramObject, dict[str, Any]], Awaitable[Any]],
-    event: TelegramObject,
-    data: dict[str, Any],
-) -> Any:
-    """What failed is dropped before an errors observer adds its own."""
-    data["outbox"].clear()
-    return await observe(event, data)
 
 
 def _line(error: BaseException) -> str:

@@ -6,9 +6,9 @@ there is a reason. Two turns overlap: while the database works on one, the handl
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageRefused, StorageUnavailable
@@ -24,7 +24,7 @@ POLL = 1.0
 SETTLE = 3.0
 
 log = get_logger()
-Handle = Callable[[Lease], Awaitable[End]]
+Handle = Callable[[Lease], Coroutine[Any, Any, End]]
 
 
 @dataclass(slots=True)
@@ -66,6 +66,7 @@ class Lanes:
         self._due = True
         self._stopping = False
         self._wake = asyncio.Event()
+        metrics.lanes_running.set_function(lambda: len(self._runs))
         self._suspects = Suspects(clock, patience, self._look_in)
 
     async def run(self, stop: asyncio.Event, grace: float) -> None:
@@ -219,19 +220,17 @@ class Lanes:
         if self._stopping:
             self._ends.append(Released(lease.token))
             return
-        task = asyncio.ensure_future(self._handle(lease))
+        task = asyncio.create_task(self._handle(lease))
         self._runs[lease.token] = _Run(lease, task)
         if lease.suspect:
             self._suspects.start(lease.token)
         task.add_done_callback(lambda _: self._ended(lease.token))
-        metrics.lanes_running.set(len(self._runs))
 
     def _ended(self, token: Token) -> None:
         run = self._runs.pop(token)
         self._suspects.end(token)
-        metrics.lanes_running.set(len(self._runs))
         if run.cancelled == "lost":
-            metrics.updates.labels(run.lease.bot_id, "lost").inc()
+            metrics.updates.add(run.lease.bot_id, "lost")
         else:
             self._ends.append(self._end_of(run))
         self._wake.set()
@@ -240,7 +239,7 @@ class Lanes:
         """A handler that falls over our own stop has not failed: its run is given back."""
         end = None if run.task.cancelled() else _result(run)
         if end is None or (run.cancelled == "stop" and isinstance(end, Failed)):
-            metrics.updates.labels(run.lease.bot_id, "released").inc()
+            metrics.updates.add(run.lease.bot_id, "released")
             return Released(run.lease.token)
         return end
 

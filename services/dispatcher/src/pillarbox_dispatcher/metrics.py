@@ -1,13 +1,15 @@
 from prometheus_client import Counter, Gauge, Histogram
 
+from pillarbox_dispatcher.tallies import Seconds, Tally
+
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
-updates = Counter("pillarbox_dispatcher_updates", "Runs that ended, by what came of them", ("bot", "outcome"))
-handler_seconds = Histogram("pillarbox_dispatcher_handler_seconds", "Seconds of one run", buckets=SECONDS)
-start_age_seconds = Histogram(
+updates = Tally("pillarbox_dispatcher_updates", "Runs that ended, by what came of them", ("bot", "outcome"))
+handler_seconds = Seconds("pillarbox_dispatcher_handler_seconds", "Seconds of one run", SECONDS)
+start_age_seconds = Seconds(
     "pillarbox_dispatcher_start_age_seconds",
     "Seconds from an update's acceptance to the start of its run",
-    buckets=(*SECONDS, 3600, 86400),
+    (*SECONDS, 3600, 86400),
 )
 turn_seconds = Histogram("pillarbox_dispatcher_turn_seconds", "Seconds of one turn", buckets=SECONDS)
 lanes_running = Gauge("pillarbox_dispatcher_lanes_running", "Lanes whose handlers run now")

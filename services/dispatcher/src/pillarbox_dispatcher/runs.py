@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aiogram import Bot, Dispatcher
@@ -16,26 +15,19 @@ from pillarbox.ids import BotId
 from pillarbox.inbox import End, Failed, Finished, Later, Lease
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.deadline import Deadline, HandlerTimeout
 from pillarbox_dispatcher.failures import describe, place, unreadable
 from pillarbox_dispatcher.outbox import Outbox
 from pillarbox_dispatcher.retry import RetryUpdate
 
-RETRY_FOR = timedelta(hours=24)
+RETRY_FOR = 24 * 3600.0
 WITHOUT_BOT = 60.0
 
 log = get_logger()
 
 
-class HandlerTimeout(TimeoutError):
-    """The handlers of one update took longer than HANDLER_TIMEOUT."""
-
-
 class _Unreadable(Exception):
     """aiogram cannot read the body; the text says where, and holds none of it."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Runs:
@@ -51,16 +43,16 @@ class Runs:
         *,
         timeout: float,
         max_message: int = 1 << 20,
-        now: Callable[[], datetime] = _now,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._dispatcher = dispatcher
         self._bots = bots
-        self._timeout = timeout or None
+        self._timeout = timeout
         self._max_message = max_message
         self._now = now
 
     async def handle(self, lease: Lease) -> End:
-        metrics.start_age_seconds.observe(max(0.0, (self._now() - lease.accepted_at).total_seconds()))
+        metrics.start_age_seconds.observe(self._now() - lease.accepted_at.timestamp())
         bot = self._bots.get(lease.bot_id)
         if bot is None:
             log.warning("no token of this bot here, its update waits", bot=lease.bot_id)
@@ -68,7 +60,7 @@ class Runs:
         started = time.perf_counter()
         outcome, end = await self._run(lease, bot)
         metrics.handler_seconds.observe(time.perf_counter() - started)
-        metrics.updates.labels(lease.bot_id, outcome).inc()
+        metrics.updates.add(lease.bot_id, outcome)
         return end
 
     async def _run(self, lease: Lease, bot: Bot) -> tuple[str, End]:
@@ -94,19 +86,19 @@ class Runs:
 
     async def _feed(self, lease: Lease, bot: Bot, outbox: Outbox) -> Any:
         update = _update(lease.body, bot)
-        scope = asyncio.timeout(self._timeout)
+        deadline = Deadline(self._timeout)
         try:
-            async with scope:
-                return await self._dispatcher.feed_update(bot, update, outbox=outbox)
-        except TimeoutError as error:
-            if not scope.expired():
+            return await self._dispatcher.feed_update(bot, update, outbox=outbox)
+        except asyncio.CancelledError as error:
+            if not deadline.was_why():
                 raise
             late = HandlerTimeout(f"longer than HANDLER_TIMEOUT, {self._timeout:g} s")
-            cut = error.__cause__ or error.__context__ or error
-            raise late.with_traceback(cut.__traceback__) from None
+            raise late.with_traceback(error.__traceback__) from None
+        finally:
+            deadline.end()
 
     def _later(self, lease: Lease, again: RetryUpdate) -> tuple[str, End]:
-        if self._now() - lease.accepted_at > RETRY_FOR:
+        if self._now() - lease.accepted_at.timestamp() > RETRY_FOR:
             return self._failed(lease, again, "failed", f"{describe(again)}: not handled within 24 h")
         return "later", Later(lease.token, again.after)
 
