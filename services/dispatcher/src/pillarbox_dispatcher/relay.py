@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable, StorageUnavailable
 from pillarbox.inbox import OutboxRow, Storage
-from pillarbox.outbound.lanes import Filing, Lanes
+from pillarbox.outbound.lanes import Filing
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 
@@ -14,6 +15,12 @@ LIMIT = 500
 EVERY = 1.0
 
 log = get_logger()
+
+
+class Lanes(Protocol):
+    """What `pillarbox.outbound.lanes.Lanes` does for the relay: an id is filed once."""
+
+    async def file(self, filings: Sequence[Filing], /) -> object: ...
 
 
 class Relay:

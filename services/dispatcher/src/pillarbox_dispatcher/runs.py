@@ -21,7 +21,7 @@ from pillarbox_dispatcher.outbox import Outbox
 from pillarbox_dispatcher.retry import RetryUpdate
 
 RETRY_FOR = 24 * 3600.0
-WITHOUT_BOT = 60.0
+WITHOUT_TOKEN = 60.0
 
 log = get_logger()
 
@@ -50,13 +50,13 @@ class Runs:
         self._timeout = timeout
         self._max_message = max_message
         self._now = now
+        self._unknown: set[BotId] = set()
 
     async def handle(self, lease: Lease) -> End:
         metrics.start_age_seconds.observe(self._now() - lease.accepted_at.timestamp())
         bot = self._bots.get(lease.bot_id)
         if bot is None:
-            log.warning("no token of this bot here, its update waits", bot=lease.bot_id)
-            return Later(lease.token, WITHOUT_BOT)
+            return self._without_token(lease)
         started = time.perf_counter()
         outcome, end = await self._run(lease, bot)
         metrics.handler_seconds.observe(time.perf_counter() - started)
@@ -96,6 +96,13 @@ class Runs:
             raise late.with_traceback(error.__traceback__) from None
         finally:
             deadline.end()
+
+    def _without_token(self, lease: Lease) -> End:
+        if lease.bot_id not in self._unknown:
+            self._unknown.add(lease.bot_id)
+            log.warning("BOT_TOKENS has no token of a bot, its updates wait", bot=lease.bot_id)
+        metrics.updates.add(lease.bot_id, "no_token")
+        return Later(lease.token, WITHOUT_TOKEN)
 
     def _later(self, lease: Lease, again: RetryUpdate) -> tuple[str, End]:
         if self._now() - lease.accepted_at.timestamp() > RETRY_FOR:
