@@ -1,4 +1,4 @@
-"""The loop that claims, sends and ends. One turn at a time; what gathered meanwhile goes with the next."""
+"""The loop that claims, sends and ends. What gathered while a turn was out goes with the next."""
 
 import asyncio
 import contextlib
@@ -19,6 +19,8 @@ from pillarbox_sender.worker import DEAD_AFTER, Worker
 log = get_logger()
 
 LONGEST_REST = 5.0
+TURNS_AT_ONCE = 2
+"""While Redis writes one turn down, the sends of the other half go on."""
 MARGIN = 1.0
 """Seconds before a silent worker counts as dead in which it begins no send."""
 
@@ -40,21 +42,24 @@ class Sender:
         self._probe = Probe(api, turns)
         self._slots = slots
         self._clock = clock
-        self._wake = asyncio.Event()
-        self._ends: list[End] = []
         self._sending: dict[Claim, asyncio.Task[None]] = {}
-        self._rung = False
+        self._ends: list[End] = []
         self._kept: set[str] = set()
-        self._unsure = False
+        self._next = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._look, self._rung, self._unsure = True, False, False
+        self._out = self._reserved = 0
+        self._wait = LONGEST_REST
         self._backoff = Backoff(most=2.0)
 
     def wake(self) -> None:
         """There may be work: look before the rest is over."""
+        self._look = True
         self._wake.set()
 
     def ring(self) -> None:
         self._rung = True
-        self._wake.set()
+        self.wake()
 
     def _record(self, end: End) -> None:
         self._ends.append(end)
@@ -64,25 +69,64 @@ class Sender:
         """Sends until `stop`, then lets what is out end, `grace` seconds at most; what is cut is in doubt."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._wake_at(stop))
-            while not stop.is_set():
-                free = self._slots - len(self._sending)
-                if self._rung and not free:
-                    await self._bell.pass_on()
-                self._rung = False
-                turn = await self._turn(free)
-                if turn is not None:
-                    self._begin(turn, group)
-                    await self._rest(turn)
+            async with asyncio.TaskGroup() as takers:
+                for _ in range(TURNS_AT_ONCE):
+                    takers.create_task(self._take_turns(stop, group))
             await self._finish(grace)
 
     async def _wake_at(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._wake.set()
 
-    async def _turn(self, slots: int) -> Turn | None:
+    async def _take_turns(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
+        while not stop.is_set():
+            async with self._next:
+                await self._cause(stop)
+                slots = 0 if stop.is_set() else min(self._free, -(-self._slots // TURNS_AT_ONCE))
+                ends, self._ends = self._ends, []
+                self._out, self._reserved, self._look = self._out + 1, self._reserved + slots, False
+            turn = await self._turn(ends, slots)
+            self._out, self._reserved = self._out - 1, self._reserved - slots
+            if turn is not None:
+                self._begin(turn, slots, group)
+            self._wake.set()
+
+    @property
+    def _free(self) -> int:
+        return self._slots - len(self._sending) - self._reserved
+
+    async def _cause(self, stop: asyncio.Event) -> None:
+        """Rests until there is a reason for a turn."""
+        while not stop.is_set():
+            self._wake.clear()
+            if self._rung:
+                self._rung = False
+                if not self._free:
+                    await self._bell.pass_on()
+            if self._due:
+                return
+            await self._rest()
+
+    @property
+    def _due(self) -> bool:
+        """While another turn is out, one is worth it only if much has gathered; none before a `restore`."""
+        if not self._out:
+            return bool(self._ends) or self._unsure or (self._look and self._free > 0)
+        return not self._unsure and len(self._ends) * TURNS_AT_ONCE * 2 >= self._slots
+
+    async def _rest(self) -> None:
+        """Until an end, the bell, the answer to the other turn, or when something is due."""
+        idle = not self._out and self._free > 0
+        self._bell.listen(idle)
+        try:
+            async with asyncio.timeout(self._wait if idle else LONGEST_REST):
+                await self._wake.wait()
+        except TimeoutError:
+            self._look = True
+        self._bell.listen(False)
+
+    async def _turn(self, ends: list[End], slots: int) -> Turn | None:
         """None: Redis is away; the ends are kept for the next try."""
-        self._wake.clear()
-        ends, self._ends = self._ends, []
         begun = self._clock()
         try:
             if self._unsure:
@@ -103,7 +147,8 @@ class Sender:
 
     async def _restore(self, ends: list[End]) -> None:
         """The answer to the last turn was lost: what it claimed for us was never begun."""
-        known = {claim.token for claim in self._sending} | {end.claim.token for end in ends}
+        known = {claim.token for claim in self._sending}
+        known |= {end.claim.token for end in [*ends, *self._ends]}
         back = await self._turns.restore(self._worker.identity, [*known, *self._kept])
         self._unsure = False
         if back:
@@ -122,11 +167,15 @@ class Sender:
             metrics.PAUSES.labels(kind).inc()
             log.warning("a bot is paused", bot=bot, kind=kind)
 
-    def _begin(self, turn: Turn, group: asyncio.TaskGroup) -> None:
+    def _begin(self, turn: Turn, slots: int, group: asyncio.TaskGroup) -> None:
         for claim in turn.claims:
             self._sending[claim] = group.create_task(self._send(claim))
         for bot in turn.probes:
             group.create_task(self._probe.ask(bot, self.wake))
+        if slots:
+            more = len(turn.claims) == slots or turn.wait == 0
+            self._look = self._look or more
+            self._wait = LONGEST_REST if turn.wait is None else min(turn.wait, LONGEST_REST)
 
     async def _send(self, claim: Claim) -> None:
         try:
@@ -141,26 +190,15 @@ class Sender:
         finally:
             del self._sending[claim]
 
-    async def _rest(self, turn: Turn) -> None:
-        """Until an end, the bell, or when something is due; not at all where there may be more now."""
-        full = len(self._sending) >= self._slots
-        wait = LONGEST_REST if full or turn.wait is None else min(turn.wait, LONGEST_REST)
-        if wait <= 0:
-            await asyncio.sleep(0)
-            return
-        self._bell.listen(not full)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._wake.wait()
-        self._bell.listen(False)
-
     async def _finish(self, grace: float) -> None:
         deadline = self._clock() + grace
         while self._sending or self._ends:
             left = deadline - self._clock()
             if left <= 0 and self._sending:
                 await self._cut()
-            if await self._turn(0) is None and left <= 0:
+            self._wake.clear()
+            ends, self._ends = self._ends, []
+            if await self._turn(ends, 0) is None and left <= 0:
                 break
             if self._sending:
                 with contextlib.suppress(TimeoutError):
