@@ -41,10 +41,10 @@ def test_afterwards_the_others_get_as_much_time_as_it_took(suspects: Suspects, c
     assert suspects.wanted()
     clock.now += 3
     suspects.start(Token(1))
-    assert suspects.running
+    assert suspects.is_running()
     clock.now += 2
     suspects.end(Token(1))
-    assert not suspects.running
+    assert not suspects.is_running()
     assert not suspects.wanted()
     assert clock.asked_again == [5.0]
     clock.now += 5
@@ -55,7 +55,7 @@ def test_other_runs_that_end_do_not_end_it(suspects: Suspects) -> None:
     suspects.seen(True)
     suspects.start(Token(1))
     suspects.end(Token(2))
-    assert suspects.running
+    assert suspects.is_running()
 
 
 def test_a_turn_that_found_none_is_not_repeated_at_once(suspects: Suspects, clock: Clock) -> None:

@@ -167,7 +167,7 @@ class Lanes:
 
     def _free_slots(self) -> int:
         """The places of runs that end with this turn are free again with it."""
-        if self._stopping or self._suspects.running:
+        if self._stopping or self._suspects.is_running():
             return 0
         if self._suspects.wanted():
             return 0 if self._runs or self._in_turns or self._ends else 1

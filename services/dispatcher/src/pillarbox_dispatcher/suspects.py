@@ -22,14 +22,13 @@ class Suspects:
         self._since: float | None = None
         self._running: Token | None = None
 
-    @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self._running is not None
 
     def seen(self, waiting: bool) -> None:
         """What the last turn saw in the inbox."""
         self._waiting = waiting
-        if not waiting and not self.running:
+        if not waiting and not self.is_running():
             self._since = None
 
     def wanted(self) -> bool:
@@ -49,7 +48,7 @@ class Suspects:
 
     def asked(self) -> None:
         """A turn is over that might have claimed one."""
-        if not self.running:
+        if not self.is_running():
             self._yield(self._clock())
 
     def end(self, token: Token) -> None:
