@@ -20,7 +20,7 @@ log = get_logger()
 TryLock = Callable[[str], AbstractAsyncContextManager[bool]]
 
 TIMEOUT = aiohttp.ClientTimeout(total=30)
-SLOWEST = 60.0
+SLOWEST = 15.0
 LOCK = "setWebhook"
 
 
