@@ -1,8 +1,7 @@
 """Lanes as plain objects: the rules of a turn, without a database around them."""
 
-import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -45,8 +44,20 @@ class Lane:
     runs: int = 0
     turns: int = 0
 
+    @property
+    def suspect(self) -> bool:
+        return self.runs >= SUSPECT
+
     def free(self, now: float) -> bool:
         return self.token is None and self.not_before <= now
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`now` in Unix seconds; `tick` in seconds of the clock that counts leases."""
+
+    now: float
+    tick: float
 
 
 @dataclass(slots=True)
@@ -54,42 +65,63 @@ class Lanes:
     """In the order in which they wait. What a turn leaves, `failures` and `outbox`, its caller takes away."""
 
     limits: Limits
-    now: Callable[[], float]
-    clock: Callable[[], float]
+    last: int = 0
+    """Of the numbers for rows and tokens; none is used twice."""
     lanes: dict[LaneKey, Lane] = field(default_factory=dict)
     held: dict[Token, LaneKey] = field(default_factory=dict)
     failures: list[FailedUpdate] = field(default_factory=list)
     outbox: list[OutboxRow] = field(default_factory=list)
-    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
-    def append(self, update: Incoming) -> None:
+    def number(self) -> int:
+        self.last += 1
+        return self.last
+
+    def append(self, update: Incoming, now: float) -> None:
         lane = self.lanes.setdefault((update.bot_id, update.lane), Lane())
-        lane.waiting.append(Waiting(RowId(next(self.numbers)), update, self.now()))
+        lane.waiting.append(Waiting(RowId(self.number()), update, now))
 
     def waiting(self, bot_id: BotId) -> list[Incoming]:
         return [w.update for place, lane in self.lanes.items() if place[0] == bot_id for w in lane.waiting]
 
-    def turn(self, ends: Sequence[End], slots: int, suspects: bool) -> Turn:
+    def turn(
+        self,
+        ends: Sequence[End],
+        slots: int,
+        *,
+        suspects: bool,
+        moment: Moment,
+        bots: Set[BotId] | None = None,
+    ) -> Turn:
+        """`bots`: whose lanes are leased and rescued; None is everybody's."""
         leases: list[Lease] = []
         lost: set[Token] = set()
         before = len(self.failures)
         for end in {end.token: end for end in reversed(ends)}.values():  # the first end of a token counts
             if (place := self.held.pop(end.token, None)) is None:
                 lost.add(end.token)
-            elif self._end(place, end) and len(leases) < slots:
-                leases.append(self._lease(place, self.lanes[place].turns + 1))
-        self._rescue()
-        leases += self._claim(slots - len(leases), suspects and not leases)
-        return Turn(leases, frozenset(lost), len(self.failures) - before, self._suspects_wait())
+            elif self._end(place, end, moment) and len(leases) < slots:
+                leases.append(self._lease(place, self.lanes[place].turns + 1, moment))
+        ours = [place for place in self.lanes if bots is None or place[0] in bots]
+        self._rescue(ours, moment)
+        free = [place for place in ours if place in self.lanes and self.lanes[place].free(moment.now)]
+        leases += self._claim(free, slots - len(leases), suspects and not leases, moment)
+        waiting = any(self.lanes[place].suspect and self.lanes[place].token is None for place in free)
+        return Turn(leases, frozenset(lost), len(self.failures) - before, waiting)
 
-    def renew(self, tokens: Sequence[Token]) -> frozenset[Token]:
-        until = self.clock() + self.limits.lease
+    def renew(self, tokens: Sequence[Token], tick: float) -> frozenset[Token]:
+        until = tick + self.limits.lease
         for token in tokens:
             if token in self.held:
                 self.lanes[self.held[token]].lease_until = until
         return frozenset(token for token in tokens if token not in self.held)
 
-    def _end(self, place: LaneKey, end: End) -> bool:
+    def abandon(self, bots: Set[BotId]) -> None:
+        """The process that held these bots' leases has ended: the next turn takes them back."""
+        for place in self.held.values():
+            if place[0] in bots:
+                self.lanes[place].lease_until = float("-inf")
+
+    def _end(self, place: LaneKey, end: End, moment: Moment) -> bool:
         """Whether the lane may go on with its next update before others are asked."""
         lane = self.lanes[place]
         lane.token = None
@@ -100,12 +132,12 @@ class Lanes:
                 self._behind(place, lane)
                 return bool(lane.waiting) and lane.turns < MOST_TURNS
             case Failed(error=error):
-                self._fail(place, lane, error)
+                self._fail(place, lane, error, moment)
             case Released():
                 lane.runs -= 1
             case Later(after=after):
                 lane.runs -= 1
-                lane.not_before = self.now() + after
+                lane.not_before = moment.now + after
         return False
 
     def _behind(self, place: LaneKey, lane: Lane) -> None:
@@ -114,7 +146,7 @@ class Lanes:
         if lane.waiting:
             self.lanes[place] = lane
 
-    def _fail(self, place: LaneKey, lane: Lane, error: str) -> None:
+    def _fail(self, place: LaneKey, lane: Lane, error: str, moment: Moment) -> None:
         gone = lane.waiting.popleft()
         update = gone.update
         failed = FailedUpdate(
@@ -126,7 +158,7 @@ class Lanes:
             chat_id=update.chat_id,
             user_id=update.user_id,
             accepted_at=at(gone.accepted_at),
-            failed_at=at(self.now()),
+            failed_at=at(moment.now),
             runs=lane.runs,
             error=error,
             body=update.body,
@@ -134,29 +166,27 @@ class Lanes:
         self.failures.append(failed)
         self._behind(place, lane)
 
-    def _rescue(self) -> None:
+    def _rescue(self, places: Sequence[LaneKey], moment: Moment) -> None:
         """Leases that ran out, and updates that ran too often without an end."""
-        tick = self.clock()
-        for place, lane in list(self.lanes.items()):
-            if lane.token is not None and lane.lease_until < tick:
+        for place in places:
+            lane = self.lanes[place]
+            if lane.token is not None and lane.lease_until < moment.tick:
                 del self.held[lane.token]
                 lane.token = None
             if lane.token is None and lane.runs >= self.limits.max_handler_runs:
-                self._fail(place, lane, f"NoEnd: {lane.runs} runs had no end")
+                self._fail(place, lane, f"NoEnd: {lane.runs} runs had no end", moment)
 
-    def _claim(self, slots: int, suspects: bool) -> list[Lease]:
+    def _claim(self, free: Sequence[LaneKey], slots: int, suspects: bool, moment: Moment) -> list[Lease]:
         if slots <= 0:
             return []
-        now = self.now()
-        free = [(place, lane.runs >= SUSPECT) for place, lane in self.lanes.items() if lane.free(now)]
-        alone = [place for place, suspect in free if suspect][:1] if suspects else []
-        chosen = alone or [place for place, suspect in free if not suspect][:slots]
-        return [self._lease(place, 0) for place in chosen]
+        alone = [place for place in free if self.lanes[place].suspect][:1] if suspects else []
+        chosen = alone or [place for place in free if not self.lanes[place].suspect][:slots]
+        return [self._lease(place, 0, moment) for place in chosen]
 
-    def _lease(self, place: LaneKey, turns: int) -> Lease:
+    def _lease(self, place: LaneKey, turns: int, moment: Moment) -> Lease:
         lane = self.lanes[place]
-        front, suspect = lane.waiting[0], lane.runs >= SUSPECT
-        lane.token, lane.lease_until = Token(next(self.numbers)), self.clock() + self.limits.lease
+        front, suspect = lane.waiting[0], lane.suspect
+        lane.token, lane.lease_until = Token(self.number()), moment.tick + self.limits.lease
         lane.runs, lane.turns = lane.runs + 1, turns
         self.held[lane.token] = place
         return Lease(
@@ -171,10 +201,6 @@ class Lanes:
             accepted_at=at(front.accepted_at),
             suspect=suspect,
         )
-
-    def _suspects_wait(self) -> bool:
-        now = self.now()
-        return any(lane.runs >= SUSPECT and lane.free(now) for lane in self.lanes.values())
 
 
 def at(seconds: float) -> datetime:
