@@ -2,17 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
 from pillarbox import process
-from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable, StorageUnavailable
-from pillarbox.inbox import Storage
-from pillarbox.inbox.postgres import PostgresStorage
+from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.outbound.lanes import Lanes as Outbound
-from pillarbox.telemetry import Probes, get_logger, serve
+from pillarbox.telemetry import Check, Probes, get_logger, serve
 from pillarbox_dispatcher import bots, handlers, state
 from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.relay import Relay
@@ -20,7 +18,7 @@ from pillarbox_dispatcher.runs import Runs
 from pillarbox_dispatcher.settings import DispatcherSettings
 from pillarbox_dispatcher.watchdog import Watchdog
 
-FLUSH = 3.0
+FLUSH = 2.0
 
 log = get_logger()
 
@@ -28,19 +26,20 @@ log = get_logger()
 class Service:
     """Its parts, and the order in which they start and stop."""
 
-    def __init__(self, settings: DispatcherSettings) -> None:
+    def __init__(self, settings: DispatcherSettings, inbox: Inbox) -> None:
         module = handlers.module(settings.handlers)
         self._settings = settings
-        self._storage: Storage = PostgresStorage(settings)
+        self._inbox = inbox
+        storage = inbox.storage
         self._redis = connect(settings)
         self._http = bots.session(settings)
         self._bots = bots.bots(settings, self._http, handlers.bot_defaults(module))
         self._states = state.StateStorage(state.connect(settings), state.patience(settings.handler_timeout))
         self._dispatcher = handlers.dispatcher(module, self._states)
-        self._watchdog = Watchdog(self._storage.renewer, lease=settings.lease, limit=settings.handler_timeout)
-        self._relay = Relay(self._storage, self._outbound())
+        self._watchdog = Watchdog(storage.renewer, lease=settings.lease, limit=settings.handler_timeout)
+        self._relay = Relay(storage, self._outbound())
         self._lanes = Lanes(
-            self._storage,
+            storage,
             Runs(
                 self._dispatcher,
                 self._bots,
@@ -63,9 +62,11 @@ class Service:
         )
 
     def probes(self) -> Probes:
-        return Probes(
-            {"database": self._storage.ping, "redis": self._ping_redis, "handlers": self._has_started}
-        )
+        return Probes({"database": self._inbox.check, **self.checks})
+
+    @property
+    def checks(self) -> Mapping[str, Check]:
+        return {"redis": self._ping_redis, "handlers": self._has_started}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then what runs may end, what ended is written, and what is written is relayed."""
@@ -76,7 +77,7 @@ class Service:
             await self._close()
 
     async def _start(self) -> None:
-        await self._open_storage()
+        await self._inbox.opened()
         await bots.start(self._dispatcher, self._bots, asyncio.sleep)
         unread = state.leave_out_unread(self._dispatcher)
         self._started = True
@@ -87,16 +88,6 @@ class Service:
             handlers=self._settings.handlers,
             reads_state=not unread,
         )
-
-    async def _open_storage(self) -> None:
-        backoff = Backoff()
-        while True:
-            try:
-                return await self._storage.open()
-            except StorageUnavailable as error:
-                if backoff.fresh:
-                    log.warning("the database is away, waiting for it", exc_info=error)
-                await asyncio.sleep(backoff.delay())
 
     async def _work(self, stop: asyncio.Event) -> None:
         async with _background(self._watchdog.run(self._lanes.lost)), _background(self._relay.run()):
@@ -117,7 +108,6 @@ class Service:
         await self._http.close()
         await self._states.redis.aclose()
         await self._redis.aclose()
-        await self._storage.close()
 
     async def _ping_redis(self) -> None:
         await self._redis.ping()
@@ -132,7 +122,11 @@ class NotStarted(Exception):
 
 
 async def main(settings: DispatcherSettings, stop: asyncio.Event) -> None:
-    service = Service(settings)
+    async with opening(shared_storage_of(settings)) as inbox:
+        await _dispatch(settings, Service(settings, inbox), stop)
+
+
+async def _dispatch(settings: DispatcherSettings, service: Service, stop: asyncio.Event) -> None:
     ended = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(

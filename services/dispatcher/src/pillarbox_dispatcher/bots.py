@@ -1,5 +1,6 @@
 """The bots of BOT_TOKENS, with one HTTP session for their direct calls."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiogram import Bot, Dispatcher
@@ -20,6 +21,7 @@ from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher.failures import describe
 from pillarbox_dispatcher.settings import DispatcherSettings
 
+HOOKS = 10.0
 PASSING = (TelegramNetworkError, TelegramServerError, ClientDecodeError)
 
 log = get_logger()
@@ -61,7 +63,8 @@ async def start(
 
 async def stop(dispatcher: Dispatcher, of: Mapping[BotId, Bot]) -> None:
     try:
-        await dispatcher.emit_shutdown(**_data(dispatcher, of))
+        async with asyncio.timeout(HOOKS):
+            await dispatcher.emit_shutdown(**_data(dispatcher, of))
     except Exception as error:
         log.error("a shutdown hook failed", exc_info=error)
 

@@ -21,7 +21,7 @@ from pillarbox_dispatcher.watchdog import Watchdog
 
 TURNS = 2
 POLL = 1.0
-SETTLE = 3.0
+SETTLE = 2.0
 
 log = get_logger()
 Handle = Callable[[Lease], Coroutine[Any, Any, End]]
