@@ -6,6 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from pillarbox.ids import BotId
+from pillarbox.outbound.dead import DeadMessages
 from pillarbox.outbound.envelope import Envelope, encode
 from pillarbox.outbound.lanes import Filed, Filing, Lanes
 
@@ -77,3 +78,15 @@ async def test_dead_messages_are_bounded_newest_first(redis: "Redis") -> None:
     bodies = (await redis.hgetall(f"{QUEUE}:dead:7:body")).values()
     assert sorted(body.rpartition(b" ")[2] for body in bodies) == [b"%d" % n for n in range(15, 25)]
     assert await redis.hget(f"{QUEUE}:numbers", "trimmed") == b"15"
+
+
+async def test_dead_messages_are_read_discarded_and_retried(redis: "Redis") -> None:
+    await Lanes(redis, QUEUE).file([Filing(b"\xff one", bot=BOT), Filing(b"two", bot=BOT)])
+    dead = DeadMessages(redis, QUEUE, "7")
+    two, one = await dead.newest(10)
+    assert (two.element, one.element) == (b"two", b"\xff one")
+    assert (one.reason, one.attempts, one.lane) == ("json", 0, "")
+    assert await dead.newest(1, skip=1) == [one]
+    assert await dead.retry([one.number]) == (0, [one.number])
+    assert await dead.discard([one.number, "000000000099"]) == (1, ["000000000099"])
+    assert await dead.newest(10) == [two]

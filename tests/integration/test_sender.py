@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from pillarbox_simulator import Running
 from tests.support.sending import QUEUE, SenderProcess, dead, message, senders, until, waiting
-from tests.support.simulator import BOT_ID
+from tests.support.simulator import BOT_ID, TOKEN
 from tests.support.simulator_client import SimulatorClient
 
 Make = Callable[..., SenderProcess]
@@ -79,12 +79,15 @@ async def test_garbage_is_set_aside_and_the_next_goes_on(
     nested = b'{"method":"sendMessage","params":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
     refused = [message(1, "a", bot="7").encode(), b'{"method":"setWebhook","params":{"url":""}}']
     old = [b'{"__envelope__":1,"function":"send_message","kwargs":{"chat_id":1}}']
-    async with senders([make()]):
+    async with senders([make()]) as (one,):
         await redis.rpush(
             QUEUE, *garbage, huge, nested, *refused, *old, b"\x80\x04K\x01.", message(1, "good")
         )
         assert await control.settle(1, 20, 0.05)
         found = await dead(redis)
+        log = one.log.read_text()
+    assert TOKEN not in log
+    assert "good" not in log
     assert [item["element"] for item in found] == [*garbage, huge, nested, *refused, *old]
     assert [item["reason"] for item in found][7:] == ["too_big", "json", "bot", "method_refused", "old_form"]
     assert await redis.lrange(f"{QUEUE}:kept", 0, -1) == [b"\x80\x04K\x01."]
@@ -165,3 +168,46 @@ async def test_not_before_and_expires_at(redis: "Redis", control: SimulatorClien
     assert calls[1]["at"] - now >= 2
     assert calls[1]["at"] - now < 3
     assert [d["reason"] for d in await dead(redis)] == ["expired"]
+
+
+async def test_a_bot_without_a_token_here_waits_and_no_one_else_does(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    other = "700002:for-tests-only-BBBBBBBBBBBBBBBBBBBBBBBB"
+    async with senders([make(BOT_TOKENS=f"{TOKEN},{other}")]) as (one,):
+        await redis.rpush(QUEUE, message(1, "waits", bot=999), message(1, "whose?"))
+        await redis.rpush(f"{QUEUE}:bulk", message(1, "b", bot=700002))
+        await redis.rpush(QUEUE, message(1, "a", bot=BOT_ID))
+        assert await control.settle(2, 20, 0.05)
+        await until(lambda: redis.llen(f"{QUEUE}:lane:999:interactive:1"))
+        assert sorted((c["bot_id"], c["params"]["text"]) for c in await control.ledger()) == [
+            (BOT_ID, "a"),
+            (700002, "b"),
+        ]
+        assert TOKEN not in one.log.read_text()
+    assert [item["reason"] for item in await dead(redis, "-")] == ["bot"]
+
+
+async def test_a_revoked_token_pauses_the_bot_and_burns_nothing(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    await control.faults([{"kind": "401"}])
+    async with senders([make(), make("two")]):
+        await redis.rpush(QUEUE, *(message(n + 1, str(n)) for n in range(20)))
+        await until(lambda: paused(redis))
+        await control.faults([])
+        assert await control.settle(20, 20)
+    assert await dead(redis) == []
+
+
+async def test_a_doubt_is_one_copy_more_and_then_dead(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    lost = [{"kind": "reset_after", "chat_id": n, "times": 3 - n} for n in (1, 2)]
+    await control.faults(lost)
+    async with senders([make()]):
+        await redis.rpush(QUEUE, message(1, "a"), message(2, "b"), message(3, "c", on_doubt="drop"))
+        await until(lambda: none_waits(redis))
+        counts = [c["params"]["chat_id"] for c in await control.effects()]
+    assert sorted(counts) == [1, 1, 2, 2, 3]
+    assert [(d["reason"], d["attempts"]) for d in await dead(redis)] == [("doubt", 2)]

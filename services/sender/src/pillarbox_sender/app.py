@@ -45,14 +45,15 @@ async def main(settings: SenderSettings, stop: asyncio.Event) -> None:
             serving = serve(probes, settings.sender_host, settings.sender_port, ended, setting="SENDER_PORT")
             group.create_task(serving)
             try:
-                await _work(settings, redis, stop)
+                await deliver(settings, redis, stop)
             finally:
                 ended.set()
     finally:
         await redis.aclose()
 
 
-async def _work(settings: SenderSettings, redis: "Redis", stop: asyncio.Event) -> None:
+async def deliver(settings: SenderSettings, redis: "Redis", stop: asyncio.Event) -> None:
+    """Until `stop`, and until what was being sent then has ended."""
     lanes = Lanes(
         redis, settings.redis_messages_key, max_dead=settings.max_dead, max_message=settings.max_message
     )

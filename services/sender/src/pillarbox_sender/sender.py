@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable
@@ -85,10 +84,11 @@ class Sender:
                 slots = 0 if stop.is_set() else min(self._free, -(-self._slots // TURNS_AT_ONCE))
                 ends, self._ends = self._ends, []
                 self._out, self._reserved, self._look = self._out + 1, self._reserved + slots, False
+            until = self._clock() + DEAD_AFTER - MARGIN
             turn = await self._turn(ends, slots)
             self._out, self._reserved = self._out - 1, self._reserved - slots
             if turn is not None:
-                self._begin(turn, slots, group)
+                self._begin(turn, slots, until, group)
             self._wake.set()
 
     @property
@@ -127,7 +127,6 @@ class Sender:
 
     async def _turn(self, ends: list[End], slots: int) -> Turn | None:
         """None: Redis is away; the ends are kept for the next try."""
-        begun = self._clock()
         try:
             if self._unsure:
                 await self._restore(ends)
@@ -139,10 +138,6 @@ class Sender:
             return None
         self._backoff.reset()
         self._note(turn)
-        if self._clock() - begun > DEAD_AFTER - MARGIN:
-            for claim in turn.claims:
-                self._delivery.give_back(claim)
-            return replace(turn, claims=[])
         return turn
 
     async def _restore(self, ends: list[End]) -> None:
@@ -167,9 +162,9 @@ class Sender:
             metrics.PAUSES.labels(kind).inc()
             log.warning("a bot is paused", bot=bot, kind=kind)
 
-    def _begin(self, turn: Turn, slots: int, group: asyncio.TaskGroup) -> None:
+    def _begin(self, turn: Turn, slots: int, until: float, group: asyncio.TaskGroup) -> None:
         for claim in turn.claims:
-            self._sending[claim] = group.create_task(self._send(claim))
+            self._sending[claim] = group.create_task(self._send(claim, until))
         for bot in turn.probes:
             group.create_task(self._probe.ask(bot, self.wake))
         if slots:
@@ -177,9 +172,12 @@ class Sender:
             self._look = self._look or more
             self._wait = LONGEST_REST if turn.wait is None else min(turn.wait, LONGEST_REST)
 
-    async def _send(self, claim: Claim) -> None:
+    async def _send(self, claim: Claim, until: float) -> None:
+        """After `until`, Redis may have given the claim to another worker: nothing is begun then."""
         try:
-            if not await self._delivery.dispatch(claim):
+            if self._clock() > until:
+                self._delivery.give_back(claim)
+            elif not await self._delivery.dispatch(claim):
                 self._kept.add(claim.token)
         except asyncio.CancelledError:
             self._delivery.cut(claim)

@@ -1,5 +1,6 @@
 """Connections to Redis. No call is repeated behind our back: that loses or doubles messages."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -35,6 +36,13 @@ def passing() -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
-        word = str(error).partition(" ")[0]
-        detail = f" {word}" if word.isupper() and word.isalpha() else ""
-        raise QueueUnavailable(f"Redis: {type(error).__name__}{detail}") from None
+        raise QueueUnavailable(f"Redis: {type(error).__name__}{_detail(error)}") from None
+
+
+def _detail(error: Exception) -> str:
+    """The word that an answer begins with, such as OOM; of a script that broke, where. Never a value."""
+    place = re.search(r"user_script:\d+: [^\n\"']{1,80}", str(error))
+    if place:
+        return f" {place[0]}"
+    word = str(error).partition(" ")[0]
+    return f" {word}" if word.isupper() and word.isalpha() else ""

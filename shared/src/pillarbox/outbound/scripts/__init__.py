@@ -21,7 +21,7 @@ class Scripts:
     """`await scripts.call("file", *args)`; raises QueueUnavailable."""
 
     def __init__(self, redis: "Redis", queue: str) -> None:
-        names = ("file", "take", "again", "lease", "live", "turn", "takeover", "restore", "probed")
+        names = ("file", "take", "again", "lease", "live", "turn", "takeover", "restore", "probed", "people")
         self._queue = queue
         self._scripts = {name: redis.register_script(source(name)) for name in names}
 
