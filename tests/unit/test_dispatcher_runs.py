@@ -299,3 +299,20 @@ async def test_a_callback_runs_and_answers() -> None:
         "params": {"callback_query_id": "9", "text": "ok"},
         "bot": 42,
     }
+
+
+async def test_a_middleware_that_is_added_later_takes_part() -> None:
+    async def answer(message: Message, words: list[str], dispatcher: Dispatcher) -> TelegramMethod[Any]:
+        assert dispatcher is built
+        return message.answer(" ".join(words))
+
+    built = dispatcher(of(answer))
+    built["words"] = ["workflow"]
+    runs = Runs(built, {BotId(42): BOT}, timeout=5)
+    assert texts(await runs.handle(lease(message(1, 5, "x")))) == ["workflow"]
+
+    async def more(handler: Any, event: Any, data: dict[str, Any]) -> Any:
+        return await handler(event, {**data, "words": ["middleware"]})
+
+    built.update.outer_middleware(more)
+    assert texts(await runs.handle(lease(message(1, 5, "x")))) == ["middleware"]

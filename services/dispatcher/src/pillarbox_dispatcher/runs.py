@@ -17,6 +17,7 @@ from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.deadline import Deadline, HandlerTimeout
 from pillarbox_dispatcher.failures import describe, place, unreadable
+from pillarbox_dispatcher.feed import Feed
 from pillarbox_dispatcher.outbox import Outbox
 from pillarbox_dispatcher.retry import RetryUpdate
 
@@ -45,7 +46,7 @@ class Runs:
         max_message: int = 1 << 20,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._dispatcher = dispatcher
+        self._feed_update = Feed(dispatcher)
         self._bots = bots
         self._timeout = timeout
         self._max_message = max_message
@@ -88,7 +89,7 @@ class Runs:
         update = _update(lease.body, bot)
         deadline = Deadline(self._timeout)
         try:
-            return await self._dispatcher.feed_update(bot, update, outbox=outbox)
+            return await self._feed_update(bot, update, outbox=outbox)
         except asyncio.CancelledError as error:
             if not deadline.was_why():
                 raise
