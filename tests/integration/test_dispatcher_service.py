@@ -14,6 +14,7 @@ import redis
 
 import pillarbox_simulator
 from pillarbox import db
+from pillarbox.inbox.opening import opening, shared_storage_of
 from pillarbox_dispatcher.app import Service
 from pillarbox_dispatcher.settings import DispatcherSettings
 from pillarbox_solo.postgres import PostgresServer
@@ -53,13 +54,15 @@ def settings(postgres: str, valkey: str, **more: Any) -> DispatcherSettings:
 @contextlib.asynccontextmanager
 async def serving(given: DispatcherSettings, handlers: str) -> AsyncIterator[Service]:
     Path("users_handlers.py").write_text(HEAD + handlers)
-    service, stop = Service(given), asyncio.Event()
-    task = asyncio.create_task(service.run(stop))
-    try:
-        yield service
-    finally:
-        stop.set()
-        await asyncio.wait_for(task, 20)
+    stop = asyncio.Event()
+    async with opening(shared_storage_of(given)) as inbox:
+        service = Service(given, inbox)
+        task = asyncio.create_task(service.run(stop))
+        try:
+            yield service
+        finally:
+            stop.set()
+            await asyncio.wait_for(task, 20)
 
 
 def users() -> Any:

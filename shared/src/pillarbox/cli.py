@@ -18,6 +18,9 @@ from pillarbox.settings import DatabaseSettings, InboxSettings, RedisSettings, S
 SERVICES = "pillarbox.settings"
 """The entry points by which an installed service names its settings."""
 
+COMMANDS = "pillarbox.commands"
+"""The entry points by which an installed service adds a command: a function as typer takes it."""
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -70,9 +73,9 @@ async def reached(settings: Settings) -> None:
 
 
 async def opened(settings: InboxSettings) -> None:
-    from pillarbox.inbox.postgres import PostgresStorage
+    from pillarbox.inbox.opening import shared_storage_of
 
-    storage = PostgresStorage(settings)
+    storage = shared_storage_of(settings)
     try:
         await storage.open()
     finally:
@@ -101,4 +104,6 @@ def told() -> Iterator[None]:
 
 
 def main() -> None:
+    for entry in entry_points(group=COMMANDS):
+        app.command(entry.name)(entry.load())
     app()

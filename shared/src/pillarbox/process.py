@@ -1,6 +1,7 @@
 """How a service starts and stops: settings, logs, event loop, SIGTERM, and an exit code that tells.
 
-0 after a clean stop, 2 for a setting that is missing or wrong (one line, no traceback), 1 for anything else.
+0 after a clean stop, 2 for a setting that is missing or wrong (one line, no traceback), 1 for anything else
+(one line too, where `main` itself raises an error of ours).
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from typing import NoReturn, TypeVar
 
 from pillarbox import settings as settings_module
 from pillarbox import telemetry
-from pillarbox.errors import SettingError
+from pillarbox.errors import PillarboxError, SettingError
 from pillarbox.settings import Settings
 
 S = TypeVar("S", bound=Settings)
@@ -25,9 +26,9 @@ def run(service: str, settings: type[S], main: Main[S]) -> NoReturn:
         loaded = settings_module.load(settings)
         telemetry.configure(service, loaded.log_format, loaded.log_level)
         _loop(main, loaded)
-    except SettingError as error:
+    except PillarboxError as error:
         print(f"{service}: {error}", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2) from None
+        raise SystemExit(2 if isinstance(error, SettingError) else 1) from None
     except BaseExceptionGroup as group:
         _setting_error_of(service, group)
         raise

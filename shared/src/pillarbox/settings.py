@@ -140,6 +140,17 @@ class DatabaseSettings(Settings):
 
 
 class InboxSettings(DatabaseSettings):
+    """`pillarbox.inbox.opening` says which URLs a process takes."""
+
+    database_url: SecretStr = Field(
+        description="the inbox's database", examples=["postgresql://pillarbox:secret@postgres/pillarbox"]
+    )
+    storage: str | None = Field(
+        None,
+        pattern=r"^\w+(\.\w+)*:\w+$",
+        description="a Storage of your own, as `package.module:Class`",
+        examples=["my_bot.storage:MyStorage"],
+    )
     lease: Seconds = Field(
         30.0, description="seconds until a vanished dispatcher's lane is free", examples=["30"]
     )

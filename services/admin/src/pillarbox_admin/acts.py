@@ -7,6 +7,7 @@ from prometheus_client import Counter
 from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import Moved, Storage
 from pillarbox.telemetry import get_logger
+from pillarbox_admin.inbox_reader import InboxReader
 from pillarbox_admin.reader import Asked, Reader
 
 MOVED = Counter("pillarbox_admin_moved_total", "Failed updates that people moved", ["act", "bot"])
@@ -18,7 +19,7 @@ log = get_logger()
 
 
 class Acts:
-    def __init__(self, storage: Storage, reader: Reader) -> None:
+    def __init__(self, storage: Storage, reader: Reader | InboxReader) -> None:
         self._storage = storage
         self._reader = reader
 

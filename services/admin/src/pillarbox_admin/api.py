@@ -92,9 +92,7 @@ async def failed_update(
     found = await given.reader.failed_update(bot_id, update_id, row)
     if found is None:
         raise Problem(404, "This bot has no failed update with this id.")
-    fields = {
-        name: found._mapping[name] for name in FailedUpdateInFull.model_fields if name in found._mapping
-    }
+    fields = {name: getattr(found, name) for name in FailedUpdateInFull.model_fields if hasattr(found, name)}
     fields |= {"payload": payload.as_json(found.body), "payload_base64": payload.as_base64(found.body)}
     return Response(msgspec.json.encode(fields), media_type="application/json")
 

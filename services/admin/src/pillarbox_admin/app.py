@@ -1,23 +1,25 @@
 """Builds admin from its parts, and runs it: probes in front, then the API and the page."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 from fastapi import FastAPI, Request, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from pillarbox import telemetry
-from pillarbox.backoff import Backoff
-from pillarbox.errors import StorageUnavailable
-from pillarbox.inbox import Storage
+from pillarbox.ids import BotId
+from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.inbox.postgres import PostgresStorage
-from pillarbox.telemetry import Probes, get_logger
+from pillarbox.telemetry import Probes
 from pillarbox.telemetry.probes import App
 from pillarbox_admin import api, pages, problems, signing
 from pillarbox_admin.access import SignIn
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.database import Database, engine
 from pillarbox_admin.drawing import Drawing, here
+from pillarbox_admin.inbox_reader import InboxReader
 from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.parts import Parts
 from pillarbox_admin.problems import Problem
@@ -34,45 +36,35 @@ HEADERS = {
 }
 PROBES = {"/healthz", "/readyz", "/metrics"}
 
-log = get_logger()
-
 
 async def main(settings: AdminSettings, stop: asyncio.Event) -> None:
     """Serves until `stop`; a database that is away is asked again, and readiness names it."""
-    database = Database(engine(settings.database_url.get_secret_value()))
-    reader = Reader(database)
-    storage = PostgresStorage(settings)
-    outbound = Outbound.of(settings)
-    parts = Parts(
-        holders=settings.holders,
-        sessions=Sessions(settings.holders),
-        reader=reader,
-        acts=Acts(storage, reader),
-        outbound=outbound,
-        drawing=Drawing(),
-    )
-    app = build(parts, Probes({"database": reader.ping, "redis": outbound.ping}))
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            opening = tasks.create_task(_open(storage))
-            await telemetry.serve(app, settings.admin_host, settings.admin_port, stop, setting="ADMIN_PORT")
-            opening.cancel()
-    finally:
-        await storage.close()
-        await database.close()
-        await outbound.close()
+    async with opening(shared_storage_of(settings)) as inbox:
+        await administer(settings, inbox, stop)
 
 
-async def _open(storage: Storage) -> None:
-    backoff = Backoff()
-    while True:
-        try:
-            await storage.open()
-        except StorageUnavailable as error:
-            log.warning("database away", exc_info=error)
-            await asyncio.sleep(backoff.delay())
-        else:
-            return
+async def administer(
+    settings: AdminSettings, inbox: Inbox, stop: asyncio.Event, bots: Sequence[BotId] = ()
+) -> None:
+    """Until `stop`. `bots`: those to show where the database is not PostgreSQL, which is asked itself."""
+    async with AsyncExitStack() as stack:
+        reader: Reader | InboxReader = InboxReader(inbox.storage, bots)
+        if isinstance(inbox.storage, PostgresStorage):
+            database = Database(engine(settings.database_url.get_secret_value()))
+            stack.push_async_callback(database.close)
+            reader = Reader(database)
+        outbound = Outbound.of(settings)
+        stack.push_async_callback(outbound.close)
+        parts = Parts(
+            holders=settings.holders,
+            sessions=Sessions(settings.holders),
+            reader=reader,
+            acts=Acts(inbox.storage, reader),
+            outbound=outbound,
+            drawing=Drawing(),
+        )
+        app = build(parts, Probes({"database": reader.ping, "redis": outbound.ping}))
+        await telemetry.serve(app, settings.admin_host, settings.admin_port, stop, setting="ADMIN_PORT")
 
 
 def build(parts: Parts, probes: Probes) -> App:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
-from sqlalchemy import Row
 from starlette.responses import RedirectResponse
 
 from pillarbox.ids import BotId, RowId, UpdateId
@@ -39,7 +38,7 @@ class Group:
     type: str
     place: str
     count: int
-    updates: list[Row[Any]] = field(default_factory=list)
+    updates: list[Any] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -180,7 +179,7 @@ def _filter(asked: Asked) -> dict[str, str]:
     return {name: str(value) for name, value in fields.items() if value is not None}
 
 
-def _grouped(counts: Sequence[Row[Any]], rows: Sequence[Row[Any]]) -> list[Group]:
+def _grouped(counts: Sequence[Any], rows: Sequence[Any]) -> list[Group]:
     groups = {(row.type, row.place): Group(row.type, row.place, row.number) for row in counts}
     for row in rows:
         group = groups.setdefault((row.type, row.place), Group(row.type, row.place, 1))

@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.drawing import Drawing
 from pillarbox_admin.holders import Holders
+from pillarbox_admin.inbox_reader import InboxReader
 from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.reader import Reader
 from pillarbox_admin.sessions import Sessions
@@ -17,7 +18,7 @@ from pillarbox_admin.sessions import Sessions
 class Parts:
     holders: Holders
     sessions: Sessions
-    reader: Reader
+    reader: Reader | InboxReader
     acts: Acts
     outbound: Outbound
     drawing: Drawing

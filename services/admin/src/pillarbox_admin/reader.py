@@ -32,7 +32,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    rows: Sequence[Row[Any]]
+    rows: Sequence[Any]
     next: Cursor | None
 
 

@@ -9,8 +9,8 @@ STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 DONE = {"retry": "{} waiting again.", "discard": "{} discarded."}
 
 
-def number(value: int) -> str:
-    return f"{value:,}"
+def number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
 
 
 def clock(now: datetime) -> Markup:

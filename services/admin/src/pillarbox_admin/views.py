@@ -29,7 +29,10 @@ class Bot(View):
     waiting: int = Field(
         description="updates that are stored and not yet done, running ones too", examples=[12]
     )
-    running: int = Field(description="lanes whose first update is being handled now", examples=[3])
+    running: int | None = Field(
+        description="lanes whose first update is being handled now; null where that is not counted",
+        examples=[3],
+    )
     failed: int = Field(examples=[2])
     oldest_waiting: datetime | None = Field(description="when the oldest of them was accepted")
     newest_failed: datetime | None

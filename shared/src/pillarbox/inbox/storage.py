@@ -4,11 +4,13 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import ClassVar, Protocol, Self
 
 from pillarbox.errors import PollingConflictError
-from pillarbox.ids import BotId, Token, UpdateId
+from pillarbox.ids import BotId, Token
+from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.states import (
     Accepted,
     Audited,
@@ -24,6 +26,8 @@ from pillarbox.inbox.states import (
     Malformed,
     Moved,
     OutboxRow,
+    Pin,
+    Place,
     Released,
     Turn,
 )
@@ -83,6 +87,11 @@ class Storage(ABC):
             raise PollingConflictError(
                 "another process receives and handles this bot's updates; stop one of them"
             )
+
+    @asynccontextmanager
+    async def alone(self, name: str) -> AsyncIterator[bool]:
+        """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
+        yield True  # not `shared`: there is no other process
 
     # ingest
 
@@ -151,28 +160,55 @@ class Storage(ABC):
     # admin
 
     @abstractmethod
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        """Failed updates (None: all of the bot) back to the end of their lanes, with no run counted.
+    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        """Failed updates back to the end of their lanes, with no run counted; in batches, each atomic.
 
         The audit keeps which, and `by` whom, in the same transaction.
         """
 
     @abstractmethod
-    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        """Forgets failed updates (None: all of the bot); the audit keeps which, and `by` whom."""
+    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        """Forgets failed updates, in batches; the audit keeps which, and `by` whom."""
 
     @abstractmethod
     async def failed_updates(
-        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+        self,
+        bot_id: BotId,
+        *,
+        before: FailedUpdate | Place | None = None,
+        limit: int = 100,
+        matching: Filter | None = None,
     ) -> list[FailedUpdate]:
         """The newest failures first; `before`: what follows this one in the list."""
 
     @abstractmethod
     async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
-        """What people did with failed updates, the newest first."""
+        """What people did with failed updates and pins, the newest first."""
 
     @abstractmethod
     async def counts(self, bot_id: BotId) -> Counts: ...
+
+    async def knows(self, bot_id: BotId) -> bool:
+        """Whether anything was ever stored of this bot; True too where that is not kept."""
+        return True
+
+    # pins: the key that is trusted for a person. All four take 40 or 64 hexadecimal digits, and give them
+    # in upper case; FingerprintRefused otherwise. Every change is audited, with `by`, old and new key.
+
+    @abstractmethod
+    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None: ...
+
+    @abstractmethod
+    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        """Pins the first key that is seen; answers the pinned one, whoever came first."""
+
+    @abstractmethod
+    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        """Pins this key, in the place of whichever was pinned."""
+
+    @abstractmethod
+    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
+        """The next key that is seen will be pinned. Answers the pin that is gone, None where none was."""
 
     # upkeep
 

@@ -1,0 +1,140 @@
+"""The questions of `reader`, asked of a Storage itself: in `pillarbox run` its lists are short."""
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pillarbox.ids import BotId, RowId, UpdateId
+from pillarbox.inbox import FailedUpdate, Storage
+from pillarbox_admin.cursor import Cursor
+from pillarbox_admin.reader import PLACE, TYPE, Asked, Page
+
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BotRow:
+    bot_id: BotId
+    waiting: int
+    failed: int
+    newest_failed: datetime | None
+    running: int | None = None
+    oldest_waiting: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    row: RowId
+    update_id: UpdateId
+    chat_id: int | None
+    kind: str
+    failed_at: datetime
+    runs: int
+    error: str
+    type: str
+    place: str
+    user_id: int | None
+    lane: str
+    accepted_at: datetime
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    type: str
+    place: str
+    number: int
+
+
+class InboxReader:
+    """Of these bots; every method raises StorageUnavailable."""
+
+    def __init__(self, storage: Storage, bots: Sequence[BotId]) -> None:
+        self._storage = storage
+        self._bots = sorted(bots)
+
+    async def ping(self) -> None:
+        await self._storage.ping()
+
+    async def bots(self) -> list[BotRow]:
+        return [await self._bot(bot_id) for bot_id in self._bots]
+
+    async def _bot(self, bot_id: BotId) -> BotRow:
+        counts = await self._storage.counts(bot_id)
+        newest = await self._storage.failed_updates(bot_id, limit=1)
+        return BotRow(bot_id, counts.pending, counts.failed, newest[0].failed_at if newest else None)
+
+    async def failed(self, bot_id: BotId, asked: Asked, after: Cursor | None, limit: int) -> Page:
+        """From the newest failure to the oldest."""
+        rows: list[FailedRow] = []
+        async for row in self._matching(bot_id, asked):
+            if after is None or (row.failed_at, row.row) < (after.at, after.row):
+                rows.append(row)
+            if len(rows) > limit:
+                last = rows[limit - 1]
+                return Page(rows[:limit], Cursor(last.failed_at, last.row))
+        return Page(rows, None)
+
+    async def failed_update(self, bot_id: BotId, update_id: UpdateId, row: RowId | None) -> FailedRow | None:
+        """With its body; the newest of those with this id, unless `row` names one."""
+        async for found in self._matching(bot_id, Asked()):
+            if found.update_id == update_id and row in (None, found.row):
+                return found
+        return None
+
+    async def failed_ids(self, bot_id: BotId, asked: Asked) -> list[UpdateId]:
+        found = [(row.row, row.update_id) async for row in self._matching(bot_id, asked)]
+        return [update_id for _, update_id in sorted(found)]
+
+    async def groups(self, bot_id: BotId, asked: Asked) -> list[GroupRow]:
+        """Type, place and number of the failures, the most frequent first."""
+        tally = Counter([(row.type, row.place) async for row in self._matching(bot_id, asked)])
+        groups = [GroupRow(type_, place, number) for (type_, place), number in tally.items()]
+        return sorted(groups, key=lambda group: (-group.number, group.type, group.place))
+
+    async def malformed(self, after: Cursor | None, limit: int) -> Page:
+        """None: a storage counts them and does not show them."""
+        return Page([], None)
+
+    async def _matching(self, bot_id: BotId, asked: Asked) -> AsyncIterator[FailedRow]:
+        before: FailedUpdate | None = None
+        while True:
+            batch = await self._storage.failed_updates(bot_id, before=before, limit=BATCH)
+            for failed in batch:
+                row = _row(failed)
+                if _matches(row, asked):
+                    yield row
+            if len(batch) < BATCH:
+                return
+            before = batch[-1]
+
+
+def _row(failed: FailedUpdate) -> FailedRow:
+    found, place = re.search(TYPE, failed.error), re.search(PLACE, failed.error)
+    return FailedRow(
+        row=failed.row,
+        update_id=failed.update_id,
+        chat_id=failed.chat_id,
+        kind=failed.kind,
+        failed_at=failed.failed_at,
+        runs=failed.runs,
+        error=failed.error,
+        type=found[1] if found else failed.error,
+        place=place[1] if place else "",
+        user_id=failed.user_id,
+        lane=failed.lane,
+        accepted_at=failed.accepted_at,
+        body=failed.body,
+    )
+
+
+def _matches(row: FailedRow, asked: Asked) -> bool:
+    return (
+        (asked.since is None or row.failed_at >= asked.since)
+        and (asked.until is None or row.failed_at < asked.until)
+        and (asked.kind is None or row.kind == asked.kind)
+        and (asked.chat_id is None or row.chat_id == asked.chat_id)
+        and (asked.error is None or row.type == asked.error)
+    )
