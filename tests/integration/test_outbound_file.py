@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from pillarbox.ids import BotId
-from pillarbox.outbound.dead import DeadMessages
+from pillarbox.outbound.dead import dead, discard, retry
 from pillarbox.outbound.envelope import Envelope, encode
 from pillarbox.outbound.lanes import Filed, Filing, Lanes
 
@@ -80,13 +80,10 @@ async def test_dead_messages_are_bounded_newest_first(redis: "Redis") -> None:
     assert await redis.hget(f"{QUEUE}:numbers", "trimmed") == b"15"
 
 
-async def test_dead_messages_are_read_discarded_and_retried(redis: "Redis") -> None:
+async def test_dead_messages_are_discarded_and_retried(redis: "Redis") -> None:
     await Lanes(redis, QUEUE).file([Filing(b"\xff one", bot=BOT), Filing(b"two", bot=BOT)])
-    dead = DeadMessages(redis, QUEUE, "7")
-    two, one = await dead.newest(10)
+    two, one = await dead(redis, QUEUE, 10)
     assert (two.element, one.element) == (b"two", b"\xff one")
-    assert (one.reason, one.attempts, one.lane) == ("json", 0, "")
-    assert await dead.newest(1, skip=1) == [one]
-    assert await dead.retry([one.number]) == (0, [one.number])
-    assert await dead.discard([one.number, "000000000099"]) == (1, ["000000000099"])
-    assert await dead.newest(10) == [two]
+    assert await retry(redis, QUEUE, BOT, [one.number]) == (0, [one.number])
+    assert await discard(redis, QUEUE, BOT, [one.number, 99]) == (1, [99])
+    assert await dead(redis, QUEUE, 10) == [two]

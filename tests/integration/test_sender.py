@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from pillarbox.outbound.dead import dead as listed
+from pillarbox.outbound.dead import retry
 from pillarbox_simulator import Running
 from tests.support.sending import QUEUE, SenderProcess, dead, message, senders, until, waiting
 from tests.support.simulator import BOT_ID, TOKEN
@@ -118,6 +120,20 @@ async def test_what_telegram_refuses_is_dead_with_its_words(
     assert found["attempts"] == 1
     assert found["element"] == message(1, "no").encode()
     assert len(await control.effects()) == 1
+
+
+async def test_a_dead_message_that_is_retried_is_sent(
+    redis: "Redis", control: SimulatorClient, make: Make
+) -> None:
+    await control.faults([{"kind": "403"}])
+    async with senders([make()]):
+        await redis.rpush(QUEUE, message(1, "again"))
+        (found,) = await until(lambda: listed(redis, QUEUE, 10))
+        await control.faults([])
+        assert await retry(redis, QUEUE, found.bot_id, [found.number]) == (1, [])
+        assert await control.settle(1, 20, 0.05)
+        await until(lambda: none_waits(redis))
+    assert await dead(redis) == []
 
 
 async def test_a_flood_is_obeyed_by_both_workers(

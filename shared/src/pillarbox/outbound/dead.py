@@ -1,80 +1,107 @@
-"""Dead messages: kept with the reason, until a person retries or discards them."""
+"""Dead messages, for people: from the newest to the oldest; retried or discarded."""
 
-from collections.abc import Sequence
+import heapq
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Literal
 
-import msgspec
 from redis.asyncio import Redis
 
+from pillarbox.ids import BotId
 from pillarbox.outbound.connection import passing
 from pillarbox.outbound.scripts import Scripts
 
 
 @dataclass(frozen=True, slots=True)
-class DeadMessage:
-    """`number` names it for `retry` and `discard`; `at` is Unix seconds; `element` is as it came."""
+class Dead:
+    """`bot_id` is None, and `lane` empty, where the element did not say; `element` is what came."""
 
-    number: str
-    lane: str
-    reason: str
-    detail: str = field(repr=False)
-    attempts: int
-    at: float
-    element: bytes = field(repr=False)
-
-
-class DeadMessages:
-    """Of one bot, or of `-`: what no bot could be read from. Every method raises QueueUnavailable."""
-
-    def __init__(self, redis: "Redis", queue: str, bot: str) -> None:
-        self._redis = redis
-        self._scripts = Scripts(redis, queue)
-        self._bot = bot
-        self._key = f"{queue}:dead:{bot}"
-
-    async def newest(self, count: int, skip: int = 0) -> list[DeadMessage]:
-        with passing():
-            found = await self._redis.zrange(self._key, skip, skip + count - 1, desc=True)
-            numbers = cast("list[bytes]", found)
-            if not numbers:
-                return []
-            bodies = cast("list[bytes | None]", await self._redis.hmget(f"{self._key}:body", numbers))
-        return [_read(n, body) for n, body in zip(numbers, bodies, strict=True) if body is not None]
-
-    async def retry(self, numbers: Sequence[str]) -> tuple[int, list[str]]:
-        """Each to its lane's end. How many moved, and the numbers that are unknown or were no message."""
-        return await self._act("retry", numbers)
-
-    async def discard(self, numbers: Sequence[str]) -> tuple[int, list[str]]:
-        """Gone for good. How many, and the numbers that are unknown."""
-        return await self._act("discard", numbers)
-
-    async def _act(self, verb: Literal["retry", "discard"], numbers: Sequence[str]) -> tuple[int, list[str]]:
-        moved, unknown = await self._scripts.call("people", verb, self._bot, *numbers)
-        return int(moved), [number.decode() for number in unknown]
-
-
-class _About(msgspec.Struct):
+    number: int
+    bot_id: BotId | None
     lane: str
     reason: str
     detail: str
     attempts: int
-    at: float
+    died_at: datetime
+    id: str
+    element: bytes = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return len(self.element)
+
+    @property
+    def place(self) -> tuple[datetime, int]:
+        return self.died_at, self.number
 
 
-_about = msgspec.json.Decoder(_About)
+async def dead(
+    redis: "Redis", queue: str, limit: int, before: tuple[datetime, int] | None = None
+) -> list[Dead]:
+    """Those of every bot that died before that `place`. Raises QueueUnavailable."""
+    with passing():
+        bots: Iterable[Any] = await redis.smembers(f"{queue}:bots")
+        lists = [await _dead_of(redis, queue, bot.decode(), limit, before) for bot in bots]
+    return list(islice(heapq.merge(*lists, key=lambda message: message.place, reverse=True), limit))
 
 
-def _read(number: bytes, body: bytes) -> DeadMessage:
-    about, _, message = body.partition(b"\n")
-    read = _about.decode(about)
-    return DeadMessage(
-        number=number.decode(),
-        lane=read.lane,
-        reason=read.reason,
-        detail=read.detail,
-        attempts=read.attempts,
-        at=read.at / 1000,
-        element=message.partition(b"\n")[2],
+async def _dead_of(
+    redis: "Redis", queue: str, bot: str, limit: int, before: tuple[datetime, int] | None
+) -> list[Dead]:
+    key = f"{queue}:dead:{bot}"
+    latest, ties = "+inf", 0
+    if before is not None:
+        latest = str(_ms(before[0]))
+        ties = await redis.zcount(key, latest, latest)
+    numbers: list[Any] = await redis.zrevrangebyscore(key, latest, "-inf", start=0, num=limit + ties)
+    bodies: list[Any] = await redis.hmget(f"{key}:body", numbers) if numbers else []
+    messages = [_message(bot, int(n), body) for n, body in zip(numbers, bodies, strict=True) if body]
+    return [message for message in messages if before is None or message.place < before][:limit]
+
+
+def _message(bot: str, number: int, body: bytes) -> Dead:
+    about, line, element = body.split(b"\n", 2)
+    said = json.loads(about.decode("utf-8", "replace"))
+    return Dead(
+        number=number,
+        bot_id=BotId(int(bot)) if bot.isdigit() else None,
+        lane=said["lane"],
+        reason=said["reason"],
+        detail=said["detail"],
+        attempts=said["attempts"],
+        died_at=datetime.fromtimestamp(said["at"] / 1000, UTC),
+        id=line.split(b"\t", 3)[3].decode(),
+        element=element,
     )
+
+
+def _ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+async def retry(
+    redis: "Redis", queue: str, bot: BotId | None, numbers: Sequence[int]
+) -> tuple[int, list[int]]:
+    """Each to its lane's end, as if it had just come. How many, and the numbers that are unknown or no
+    messages. Raises QueueUnavailable.
+    """
+    return await _act("retry", redis, queue, bot, numbers)
+
+
+async def discard(
+    redis: "Redis", queue: str, bot: BotId | None, numbers: Sequence[int]
+) -> tuple[int, list[int]]:
+    """Gone for good. How many, and the numbers that are unknown. Raises QueueUnavailable."""
+    return await _act("discard", redis, queue, bot, numbers)
+
+
+async def _act(
+    verb: Literal["retry", "discard"], redis: "Redis", queue: str, bot: BotId | None, numbers: Sequence[int]
+) -> tuple[int, list[int]]:
+    names = [f"{number:012d}" for number in numbers]
+    owner = str(bot) if bot is not None else "-"
+    moved, unknown = await Scripts(redis, queue).call("people", verb, owner, *names)
+    return int(moved), [int(number) for number in unknown]

@@ -1,5 +1,6 @@
 """The Lua scripts of the queue: every change of it is one of them, whole or not at all."""
 
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -11,6 +12,7 @@ FULL_TOO = frozenset({"turn", "live", "lease", "takeover", "restore", "probed"})
 """What may run when Redis is full: it frees memory or adds none. The rest is refused before it begins."""
 
 
+@lru_cache
 def source(name: str) -> str:
     folder = resources.files(__package__)
     shebang = "#!lua flags=allow-oom" if name in FULL_TOO else "#!lua"
