@@ -4,12 +4,15 @@ import asyncio
 import random
 from collections import defaultdict
 
+import psycopg
+
 from pillarbox.ids import Token
 from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released
 from pillarbox.inbox.postgres import PostgresStorage
 from tests.support.inbox import BOT, incoming, opened, query
 
 UPDATES, LANES, LOOPS = 3000, 25, 4
+WAITS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 class Handled:
@@ -143,3 +146,18 @@ async def test_rows_of_a_lane_are_numbered_in_the_order_of_their_commits(postgre
     watcher.look()
     assert watcher.looks > 5
     assert watcher.late == 0
+
+
+async def test_a_row_gets_its_number_after_its_lane_is_locked(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(1)])
+        with psycopg.connect(postgres_url) as other:
+            other.execute("UPDATE lanes SET pending = pending")
+            task = asyncio.create_task(inbox.accept([incoming(2)]))
+            while not query(postgres_url, WAITS):  # noqa: ASYNC110 - the database's own state
+                await asyncio.sleep(0.01)
+            taken = other.execute("SELECT nextval(pg_get_serial_sequence('updates', 'row_id'))").fetchone()
+            other.commit()
+        await task
+        assert taken is not None
+        assert query(postgres_url, "SELECT max(row_id) FROM updates")[0] > taken

@@ -106,11 +106,17 @@ async def test_lost_and_held_ends_in_one_turn(postgres_url: str) -> None:
 
 
 async def test_an_expired_lease_that_nobody_took_still_counts(postgres_url: str) -> None:
+    """In the very turn that looks for expired ones, too: no lane is ended and rescued at once."""
     async with opened(postgres_url, lease=LEASE) as inbox:
-        await inbox.accept([incoming(1)])
+        await inbox.accept([incoming(1), incoming(2), incoming(3)])
         token = (await claim_one(inbox)).token
         await expire()
-        assert await inbox.finish(token)
+        assert await inbox.finish(token, (b"x",))
+        assert query(postgres_url, "SELECT pending, runs, token FROM lanes") == [(2, 0, None)]
+        token = (await claim_one(inbox)).token
+        await expire()
+        assert await inbox.later(token, 60)
+        assert query(postgres_url, "SELECT runs, not_before > now() FROM lanes") == [(0, True)]
 
 
 async def test_renewed_leases_hold(postgres_url: str) -> None:

@@ -88,7 +88,6 @@ class Buffer:
             await self._commit(batch)
 
     def _next(self) -> list[_Entry]:
-        self._forget_ended()
         size = taken = 0
         for entry in self._queue[:MOST_UPDATES]:
             size += len(entry.update.body)
@@ -97,9 +96,6 @@ class Buffer:
             taken += 1
         batch, self._queue = self._queue[:taken], self._queue[taken:]
         return batch
-
-    def _forget_ended(self) -> None:
-        self._queue = [entry for entry in self._queue if not entry.answer.done()]
 
     async def _commit(self, batch: list[_Entry]) -> None:
         updates = [entry.update for entry in batch]
@@ -126,7 +122,7 @@ class Buffer:
             oldest = self._clock() - self._patience
             late = [entry for entry in self._entries.values() if entry.since < oldest]
             _refuse(late, "the database is slow")
-            self._forget_ended()
+            self._queue = [entry for entry in self._queue if not entry.answer.done()]
 
 
 def _refuse(entries: Sequence[_Entry], reason: str) -> None:
