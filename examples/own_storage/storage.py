@@ -18,19 +18,23 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pillarbox.errors import PollingConflictError, StorageUnavailable
-from pillarbox.ids import BotId, Token, UpdateId
+from pillarbox.ids import BotId, Token
 from pillarbox.inbox import (
     Accepted,
     Audited,
     Counts,
     End,
     FailedUpdate,
+    Filter,
     Incoming,
     Limits,
     Malformed,
     Moved,
+    Pin,
+    Place,
     Storage,
     Turn,
+    Which,
 )
 from pillarbox.inbox.locks import BotLock
 from pillarbox.inbox.memory.lanes import Lanes, Moment
@@ -172,21 +176,26 @@ class FileStorage(Storage):
                     state.relayed(rows)
         return len(rows)
 
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
         with self._files.state() as state:
-            moved = state.requeue(bot_id, update_ids, by, self._now())
+            moved = state.requeue(bot_id, which, by, self._now())
         self._came.set()
         return moved
 
-    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
         with self._files.state() as state:
-            return state.discard(bot_id, update_ids, by, self._now())
+            return state.discard(bot_id, which, by, self._now())
 
     async def failed_updates(
-        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+        self,
+        bot_id: BotId,
+        *,
+        before: FailedUpdate | Place | None = None,
+        limit: int = 100,
+        matching: Filter | None = None,
     ) -> list[FailedUpdate]:
         with self._files.state() as state:
-            return state.failed_updates(bot_id, before, limit)
+            return state.failed_updates(bot_id, before, limit, matching)
 
     async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
         with self._files.state() as state:
@@ -195,6 +204,22 @@ class FileStorage(Storage):
     async def counts(self, bot_id: BotId) -> Counts:
         with self._files.state() as state:
             return state.counts(bot_id)
+
+    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
+        with self._files.state() as state:
+            return state.pins.pinned(bot_id, user_id)
+
+    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        with self._files.state() as state:
+            return state.pins.pin(bot_id, user_id, fingerprint, by, self._now())
+
+    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        with self._files.state() as state:
+            return state.pins.trust(bot_id, user_id, fingerprint, by, self._now())
+
+    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
+        with self._files.state() as state:
+            return state.pins.forget(bot_id, user_id, by, self._now())
 
     async def sweep(self) -> None:
         with self._files.state() as state:

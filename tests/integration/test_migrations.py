@@ -54,13 +54,13 @@ def test_migrated_is_what_the_code_knows(postgres_url: str) -> None:
     engine.dispose()
 
 
-def test_one_step_back_and_forth(empty_url: str) -> None:
+def test_all_the_way_back_and_forth(empty_url: str) -> None:
     upgrade(empty_url)
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(empty_url))
     with engine.connect() as connection:
         alembic = config()
         alembic.attributes["connection"] = connection
-        command.downgrade(alembic, "-1")
+        command.downgrade(alembic, "base")
     engine.dispose()
     assert tables(empty_url) == {"alembic_version"}
     upgrade(empty_url)

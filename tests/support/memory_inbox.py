@@ -16,6 +16,7 @@ from pillarbox.inbox import (
     End,
     Failed,
     FailedUpdate,
+    Filter,
     Finished,
     Incoming,
     Later,
@@ -24,10 +25,13 @@ from pillarbox.inbox import (
     Malformed,
     Moved,
     OutboxRow,
+    Pin,
+    Place,
     Released,
     Renewer,
     Storage,
     Turn,
+    Which,
 )
 from pillarbox.inbox.storage import Filer
 
@@ -81,7 +85,12 @@ class MemoryInbox(Storage):
         return True
 
     async def failed_updates(
-        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+        self,
+        bot_id: BotId,
+        *,
+        before: FailedUpdate | Place | None = None,
+        limit: int = 100,
+        matching: Filter | None = None,
     ) -> list[FailedUpdate]:
         raise NotImplementedError
 
@@ -167,10 +176,22 @@ class MemoryInbox(Storage):
         del self.outbox[: len(rows)]
         return len(rows)
 
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
         raise NotImplementedError
 
-    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        raise NotImplementedError
+
+    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
+        raise NotImplementedError
+
+    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        raise NotImplementedError
+
+    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        raise NotImplementedError
+
+    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
         raise NotImplementedError
 
     async def sweep(self) -> None: ...

@@ -6,6 +6,9 @@
     │   ├── StorageUnavailable  passing: the database is away, full or slow; the same call may be tried again
     │   ├── StorageRefused      final: the database will never take this data; set it aside
     │   └── PollingConflictError  another process receives and handles this bot's updates
+    ├── FingerprintRefused      final: a text that is no fingerprint of a key
+    ├── AccessRefused           final: the token is none of ADMIN_TOKENS, or has not the right
+    ├── UnknownBot              final: nothing was ever stored of this bot
     ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
     ├── MessageRefused          final: an element that is no outbound message, with the reason
     └── MessageKept             kept in flight: a later run, configured otherwise, can read this element
@@ -36,6 +39,18 @@ class StorageRefused(StorageError):
 
 class PollingConflictError(StorageError):
     """This process must not receive or handle the bot's updates. The text names the one that does."""
+
+
+class FingerprintRefused(PillarboxError, ValueError):
+    """Final: this is no fingerprint of a key."""
+
+
+class AccessRefused(PillarboxError):
+    """Final: admin does not know the token, or the token has not the right."""
+
+
+class UnknownBot(PillarboxError):
+    """Final: nothing was ever stored of this bot; its id may be mistyped."""
 
 
 class QueueUnavailable(PillarboxError):

@@ -169,7 +169,7 @@ pins = Table(
     _int8("user_id", key=True),
     _at("pinned_at"),
     _text("fingerprint"),
-    _bytes("key"),
+    _bytes("key", null=True),
 )
 
 malformed = Table(
@@ -193,6 +193,9 @@ audit = Table(
     _int8("row_id", null=True),
     _text("by"),
     _text("action"),
+    _int8("user_id", null=True),
+    _text("old_fingerprint", null=True),
+    _text("new_fingerprint", null=True),
     Index("audit_at", "at", "id"),
 )
 

@@ -4,7 +4,7 @@ import psycopg
 
 from pillarbox.errors import SettingError
 
-REVISION = "0001"
+REVISION = "0002"
 
 
 def check_revision(found: str | None) -> None:

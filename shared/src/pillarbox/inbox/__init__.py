@@ -1,5 +1,6 @@
 """Station 1 to 2: where updates wait between "received from Telegram" and "handled"."""
 
+from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.states import (
     Accepted,
     Audited,
@@ -15,6 +16,8 @@ from pillarbox.inbox.states import (
     Malformed,
     Moved,
     OutboxRow,
+    Pin,
+    Place,
     Released,
     Turn,
 )
@@ -27,6 +30,7 @@ __all__ = [
     "End",
     "Failed",
     "FailedUpdate",
+    "Filter",
     "Finished",
     "Incoming",
     "Later",
@@ -35,8 +39,11 @@ __all__ = [
     "Malformed",
     "Moved",
     "OutboxRow",
+    "Pin",
+    "Place",
     "Released",
     "Renewer",
     "Storage",
     "Turn",
+    "Which",
 ]

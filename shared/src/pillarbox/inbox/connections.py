@@ -5,7 +5,7 @@ import select
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, waiting
@@ -109,6 +109,13 @@ async def deadline(seconds: float = DEADLINE) -> AsyncIterator[None]:
         if isinstance(ours, StorageError):
             raise ours from error
         raise
+
+
+class Executes(Protocol):
+    """What the statements of people need of a database."""
+
+    async def execute(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """One autocommit statement and its rows."""
 
 
 class Pool:

@@ -1,46 +1,61 @@
 """What people do with failed updates: again, or never more."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Int8s
-from pillarbox.inbox.connections import Pool
+from pillarbox.inbox.connections import Executes
+from pillarbox.inbox.filtering import Filter, Which, is_int64
 from pillarbox.inbox.states import Moved
 
 BATCH = 500
 
 
-async def requeue(pool: Pool, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-    return await _move(pool, sql.REQUEUE, bot_id, update_ids, by)
+async def requeue(pool: Executes, bot_id: BotId, which: Which, by: str) -> Moved:
+    return await _move(pool, sql.REQUEUE, bot_id, which, by)
 
 
-async def discard(pool: Pool, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-    return await _move(pool, sql.DISCARD, bot_id, update_ids, by)
+async def discard(pool: Executes, bot_id: BotId, which: Which, by: str) -> Moved:
+    return await _move(pool, sql.DISCARD, bot_id, which, by)
 
 
-async def _move(
-    pool: Pool, statement: str, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str
-) -> Moved:
+async def _move(pool: Executes, statement: str, bot_id: BotId, which: Which, by: str) -> Moved:
     """In batches, each atomic; what fails while it runs is not touched."""
-    wanted = None if update_ids is None else Int8s(update_ids)
+    ids = None if which is None or isinstance(which, Filter) else [i for i in which if is_int64(i)]
     ((newest,),) = await pool.execute(sql.NEWEST_FAILED, [bot_id])
+    given = [bot_id, None if ids is None else Int8s(ids), newest, by, *columns(which)]
     moved: list[int] = []
     while newest is not None:
-        batch = await pool.execute(statement, [bot_id, wanted, newest, by])
+        batch = await pool.execute(statement, given)
         moved += [update_id for (update_id,) in batch]
-        if len(batch) < BATCH:
+        if len(batch) < BATCH and not await _any_left(pool, given):
             break
-    if update_ids is None:
+    if which is None or isinstance(which, Filter):
         return Moved(len(moved))
-    return await _sorted_out(pool, bot_id, update_ids, moved)
+    return await _sorted_out(pool, bot_id, which, moved)
+
+
+def columns(which: Which) -> list[Any]:
+    """The last parameters of a statement that has MATCHING in it."""
+    matching = which if isinstance(which, Filter) else Filter()
+    return [matching.since, matching.until, matching.kind, matching.chat_id, matching.error]
+
+
+async def _any_left(pool: Executes, given: Sequence[Any]) -> bool:
+    """A short batch may be one of which another call took the rest, with more behind it."""
+    ((left, _),) = await pool.execute(sql.ANY_LEFT, given)
+    return bool(left)
 
 
 async def _sorted_out(
-    pool: Pool, bot_id: BotId, update_ids: Sequence[UpdateId], moved: Sequence[int]
+    pool: Executes, bot_id: BotId, update_ids: Sequence[UpdateId], moved: Sequence[int]
 ) -> Moved:
-    left = [update_id for update_id in dict.fromkeys(update_ids) if update_id not in set(moved)]
-    waiting = {row[0] for row in await pool.execute(sql.WAITING, [bot_id, Int8s(left)])} if left else set()
+    done = set(moved)
+    left = [update_id for update_id in dict.fromkeys(update_ids) if update_id not in done]
+    asked = Int8s([update_id for update_id in left if is_int64(update_id)])
+    waiting = {row[0] for row in await pool.execute(sql.WAITING, [bot_id, asked])} if left else set()
     return Moved(
         len(moved),
         unknown=[update_id for update_id in left if update_id not in waiting],

@@ -8,9 +8,11 @@ from typing import ClassVar, Self
 
 from pillarbox.db.version import check_revision
 from pillarbox.errors import SettingError
-from pillarbox.ids import BotId, UpdateId
-from pillarbox.inbox import accepting, failures, reading, relaying, sql, sweeping
+from pillarbox.ids import BotId
+from pillarbox.inbox import accepting, failures, pinning, reading, relaying, sql, sweeping
+from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Pool, connect, deadline, rows
+from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.hints import Hinter, Listener
 from pillarbox.inbox.renewing import PostgresRenewer
 from pillarbox.inbox.states import (
@@ -23,6 +25,8 @@ from pillarbox.inbox.states import (
     Limits,
     Malformed,
     Moved,
+    Pin,
+    Place,
     Released,
     Turn,
 )
@@ -89,6 +93,7 @@ class PostgresStorage(Storage):
 
     async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
         """Lanes are leased one by one, so that dispatchers share them."""
+        await self._pool.execute(sql.BOT_KNOWN, [Int8s(sorted(bot_ids))])
         return True
 
     async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
@@ -116,25 +121,45 @@ class PostgresStorage(Storage):
     async def relay(self, file: Filer, limit: int) -> int:
         return await relaying.relay(self._relays, file, limit)
 
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        moved = await failures.requeue(self._pool, bot_id, update_ids, by)
+    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        moved = await failures.requeue(self._pool, bot_id, which, by)
         if moved.moved:
             self._hinter.hint()
         return moved
 
-    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        return await failures.discard(self._pool, bot_id, update_ids, by)
+    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        return await failures.discard(self._pool, bot_id, which, by)
 
     async def failed_updates(
-        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+        self,
+        bot_id: BotId,
+        *,
+        before: FailedUpdate | Place | None = None,
+        limit: int = 100,
+        matching: Filter | None = None,
     ) -> list[FailedUpdate]:
-        return await reading.failed_updates(self._pool, bot_id, before, limit)
+        return await reading.failed_updates(self._pool, bot_id, before, limit, matching)
 
     async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
         return await reading.audit(self._pool, bot_id, limit)
 
     async def counts(self, bot_id: BotId) -> Counts:
         return await reading.counts(self._pool, bot_id)
+
+    async def knows(self, bot_id: BotId) -> bool:
+        return await reading.knows(self._pool, bot_id)
+
+    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
+        return await pinning.pinned(self._pool, bot_id, user_id)
+
+    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        return await pinning.pin(self._pool, bot_id, user_id, fingerprint, by)
+
+    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        return await pinning.trust(self._pool, bot_id, user_id, fingerprint, by)
+
+    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
+        return await pinning.forget(self._pool, bot_id, user_id, by)
 
     async def sweep(self) -> None:
         await sweeping.sweep(self._pool, self._settings.seen_for, self._settings.max_failed)

@@ -4,6 +4,8 @@ Who locks several lanes locks them in the order (bot_id, lane COLLATE "C"), and 
 who cannot keep that order skips what is locked.
 """
 
+from pillarbox.inbox.filtering import TYPE
+
 CHECK = """
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
        to_regclass('alembic_version') IS NOT NULL
@@ -90,12 +92,20 @@ WITH ours AS MATERIALIZED (
 SELECT bot_id, lane, row_id, n, body FROM taken ORDER BY row_id, n
 """
 
-# $2 null: all of the bot; $3: not before this row, so that a batch never begins again with what it has.
-FAILED_BATCH = """
-    SELECT row_id FROM failed
-    WHERE bot_id = $1::bigint AND ($2::bigint[] IS NULL OR update_id = ANY ($2)) AND row_id <= $3::bigint
-    ORDER BY row_id LIMIT 500 FOR UPDATE
+MATCHING = f"""
+    ($5::timestamptz IS NULL OR failed_at >= $5) AND ($6::timestamptz IS NULL OR failed_at < $6)
+    AND ($7::text IS NULL OR kind = $7) AND ($8::bigint IS NULL OR chat_id = $8)
+    AND ($9::text IS NULL OR coalesce(substring(error, '{TYPE}'), error) = $9)
 """
+
+# $2 null: all of the bot; $3: not before this row, so that a batch never begins again with what it has.
+FAILED_LEFT = f"""
+    FROM failed
+    WHERE bot_id = $1::bigint AND ($2::bigint[] IS NULL OR update_id = ANY ($2)) AND row_id <= $3::bigint
+    AND {MATCHING}
+"""
+FAILED_BATCH = f"SELECT row_id {FAILED_LEFT} ORDER BY row_id LIMIT 500 FOR UPDATE"
+ANY_LEFT = f"SELECT EXISTS (SELECT 1 {FAILED_LEFT}), $4::text"
 
 NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = $1::bigint"
 
@@ -173,17 +183,69 @@ SELECT inbox_trim_failed(ARRAY(SELECT max(row_id) FROM failed GROUP BY bot_id), 
 
 SWEEP_TURN = "SELECT pg_try_advisory_xact_lock($1::bigint)"
 
-FAILED = """
+FAILED = f"""
 SELECT row_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
 FROM failed
-WHERE bot_id = $1::bigint AND (failed_at, row_id) < ($2::timestamptz, $3::bigint)
+WHERE bot_id = $1::bigint AND (failed_at, row_id) < ($2::timestamptz, $3::bigint) AND {MATCHING}
 ORDER BY failed_at DESC, row_id DESC LIMIT $4::int4
-"""
+"""  # noqa: S608 - both parts are constants of this module
 
 AUDIT = """
-SELECT at, update_id, by, action FROM audit
-WHERE bot_id = $1::bigint AND update_id IS NOT NULL AND action IN ('retry', 'discard')
+SELECT at, update_id, by, action, user_id, old_fingerprint, new_fingerprint FROM audit
+WHERE bot_id = $1::bigint AND action IN ('retry', 'discard', 'pin', 'trust', 'forget')
 ORDER BY id DESC LIMIT $2::int4
+"""
+
+KNOWS = """
+SELECT EXISTS (SELECT 1 FROM bots WHERE bot_id = $1::bigint)
+    OR EXISTS (SELECT 1 FROM seen WHERE bot_id = $1) OR EXISTS (SELECT 1 FROM failed WHERE bot_id = $1)
+    OR EXISTS (SELECT 1 FROM pins WHERE bot_id = $1)
+    OR NOT (EXISTS (SELECT 1 FROM bots) OR EXISTS (SELECT 1 FROM seen))
+"""
+BOT_KNOWN = "INSERT INTO bots (bot_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING"
+
+PINNED = "SELECT fingerprint, pinned_at FROM pins WHERE bot_id = $1::bigint AND user_id = $2::bigint"
+
+# Whoever comes first: an update that changes nothing is how to read a row that another has just committed.
+PIN = """
+WITH had AS MATERIALIZED (
+    SELECT fingerprint, pinned_at FROM pins WHERE bot_id = $1::bigint AND user_id = $2::bigint
+), put AS (
+    INSERT INTO pins AS p (bot_id, user_id, fingerprint)
+    SELECT $1, $2, $3::text WHERE NOT EXISTS (SELECT 1 FROM had)
+    ON CONFLICT (bot_id, user_id) DO UPDATE SET fingerprint = p.fingerprint
+    RETURNING fingerprint, pinned_at, xmax = 0 AS first
+), noted AS (
+    INSERT INTO audit (bot_id, user_id, by, action, new_fingerprint)
+    SELECT $1, $2, $4::text, 'pin', fingerprint FROM put WHERE first
+)
+SELECT fingerprint, pinned_at FROM had UNION ALL SELECT fingerprint, pinned_at FROM put
+"""
+
+TRUST = """
+WITH had AS MATERIALIZED (
+    SELECT fingerprint FROM pins WHERE bot_id = $1::bigint AND user_id = $2::bigint FOR UPDATE
+), put AS (
+    INSERT INTO pins (bot_id, user_id, fingerprint)
+    SELECT $1, $2, $3::text FROM (SELECT count(*) FROM had) AS gate
+    ON CONFLICT (bot_id, user_id) DO UPDATE
+    SET fingerprint = excluded.fingerprint, pinned_at = excluded.pinned_at, key = NULL
+    RETURNING fingerprint, pinned_at
+), noted AS (
+    INSERT INTO audit (bot_id, user_id, by, action, old_fingerprint, new_fingerprint)
+    SELECT $1, $2, $4::text, 'trust', (SELECT fingerprint FROM had), fingerprint FROM put
+)
+SELECT fingerprint, pinned_at FROM put
+"""
+
+FORGET = """
+WITH gone AS (
+    DELETE FROM pins WHERE bot_id = $1::bigint AND user_id = $2::bigint RETURNING fingerprint, pinned_at
+), noted AS (
+    INSERT INTO audit (bot_id, user_id, by, action, old_fingerprint)
+    SELECT $1, $2, $3::text, 'forget', fingerprint FROM gone
+)
+SELECT fingerprint, pinned_at FROM gone
 """
 
 COUNTS = """

@@ -7,9 +7,10 @@ pending ──claim──▶ claimed ──finish──▶ gone
 """
 
 import enum
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 
@@ -141,16 +142,44 @@ class FailedUpdate:
     error: str = field(repr=False)
     body: bytes = field(repr=False)
 
+    @property
+    def payload(self) -> Any:
+        """The update as JSON, as Telegram sent it; None where the body is no JSON."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Of a failed update in the list: the next page is what stands behind it."""
+
+    failed_at: datetime
+    row: RowId
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The key that is trusted for a person: the first one seen, or the one that somebody trusted since."""
+
+    user_id: int
+    fingerprint: str
+    pinned_at: datetime
+
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """A retry or discard of one update, and who did it."""
+    """A retry or discard of one update, or a change of one person's pin, and who did it."""
 
     at: datetime
     bot_id: BotId
-    update_id: UpdateId
+    update_id: UpdateId | None
     by: str
-    action: Literal["retry", "discard"]
+    action: Literal["retry", "discard", "pin", "trust", "forget"]
+    user_id: int | None = None
+    old_fingerprint: str | None = None
+    new_fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """Rules 8 and 9: the failed list, retry and discard."""
 
+from datetime import UTC, datetime
+
 from pillarbox.ids import UpdateId
 from pillarbox.inbox.contract.given import BOT, OTHER, Given, case, drained, failed, ids, update
+from pillarbox.inbox.filtering import Filter
 from pillarbox.inbox.states import Counts, End, Failed, Finished, Malformed
 from pillarbox.inbox.storage import Storage
 
@@ -226,3 +229,69 @@ async def one_end_of_a_turn_harms_no_other(given: Given) -> None:
     assert not (await storage.turn(ends, 0)).lost
     counts = await storage.counts(BOT)
     assert (counts.pending, counts.failed, counts.outbox) == (0, 1, 1)
+
+
+TYPES = (
+    "KeyError: 'city' at bot.py:31",
+    "KeyErrorLike: x at bot.py:3",
+    "ValueError at b.py:9",
+    "ran 5 times",
+)
+FILTERS: list[tuple[Filter, list[int]]] = [
+    (Filter(), [3, 2, 1, 0]),
+    (Filter(kind="message"), [3, 2, 1, 0]),
+    (Filter(kind="poll"), []),
+    (Filter(chat_id=2), [2]),
+    (Filter(error="KeyError"), [0]),
+    (Filter(error="ValueError"), [2]),
+    (Filter(error="ran 5 times"), [3]),
+    (Filter(error="KeyError", chat_id=1), []),
+    (Filter(since=datetime(2000, 1, 1, tzinfo=UTC)), [3, 2, 1, 0]),
+    (Filter(until=datetime(2000, 1, 1, tzinfo=UTC)), []),
+]
+
+
+@case(8)
+async def the_failed_list_is_filtered_and_moved_by_the_same_words(given: Given) -> None:
+    storage = await given.storage()
+    for n, error in enumerate(TYPES):
+        await failed(storage, update(n, n), error=error)
+    await failed(storage, update(9, 9, bot=OTHER))
+    for matching, found in FILTERS:
+        kept = await storage.failed_updates(BOT, matching=matching)
+        assert [k.update_id for k in kept] == found, matching
+        assert [k.update_id for k in await storage.failed_updates(BOT, matching=matching, limit=1)] == found[
+            :1
+        ]
+    middle = (await storage.failed_updates(BOT))[1].failed_at
+    assert [k.update_id for k in await storage.failed_updates(BOT, matching=Filter(since=middle))][-1] == 2
+    assert (await storage.requeue(BOT, Filter(error="KeyError"), "anna")).moved == 1
+    assert (await storage.requeue(BOT, Filter(error="KeyError"), "anna")).moved == 0
+    assert (await storage.discard(BOT, Filter(chat_id=1), "anna")).moved == 1
+    assert await _failed_ids(storage) == [3, 2]
+    assert ids(await drained(storage)) == [0]
+    assert (await storage.counts(OTHER)).failed == 1
+
+
+@case(8)
+async def a_filter_moves_more_than_a_batch_and_nothing_else(given: Given) -> None:
+    storage = await given.storage()
+    await storage.accept([update(n, n % 2) for n in range(1300)])
+    leases = await storage.claim(2)
+    while leases:
+        turn = await storage.turn([Failed(lease.token, ERROR) for lease in leases], 2)
+        leases = turn.leases or await storage.claim(2)
+    assert (await storage.requeue(BOT, Filter(chat_id=1), "anna")).moved == 650
+    assert ids(await drained(storage)) == list(range(1, 1300, 2))
+    assert (await storage.discard(BOT, Filter(error="KeyError"), "anna")).moved == 650
+
+
+@case(8)
+async def an_empty_choice_moves_nothing(given: Given) -> None:
+    storage = await given.storage()
+    await failed(storage, update(1))
+    too_large = UpdateId(1 << 63)
+    assert (await storage.requeue(BOT, [], "anna")).moved == 0
+    moved = await storage.discard(BOT, [too_large], "anna")
+    assert (moved.moved, moved.unknown) == (0, [too_large])
+    assert await _failed_ids(storage) == [1]

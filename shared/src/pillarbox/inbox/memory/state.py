@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from pillarbox.ids import BotId, RowId, UpdateId
+from pillarbox.ids import BotId, RowId
+from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.memory.lanes import Lanes, Moment, at
+from pillarbox.inbox.memory.pinning import Pins
 from pillarbox.inbox.repeats import Key, key, storable
 from pillarbox.inbox.states import (
     Accepted,
@@ -19,6 +21,7 @@ from pillarbox.inbox.states import (
     Malformed,
     Moved,
     OutboxRow,
+    Place,
     Turn,
 )
 
@@ -34,6 +37,10 @@ class State:
     trimmed: Counter[tuple[str, BotId]] = field(default_factory=Counter)
     outbox: list[OutboxRow] = field(default_factory=list)
     audit: list[Audited] = field(default_factory=list)
+    pins: Pins = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pins = Pins(self.audit)
 
     def accept(self, updates: Sequence[Incoming], now: float) -> list[Accepted]:
         return [self._accept(u, now) if storable(u) else Accepted.REFUSED for u in updates]
@@ -88,37 +95,43 @@ class State:
         gone = {row.id for row in rows}
         self.outbox = [row for row in self.outbox if row.id not in gone]
 
-    def requeue(self, bot_id: BotId, ids: Sequence[UpdateId] | None, by: str, now: float) -> Moved:
-        picked = self._pick("retry", bot_id, ids, by, now)
-        moved = self._moved(bot_id, ids, picked)
+    def requeue(self, bot_id: BotId, which: Which, by: str, now: float) -> Moved:
+        picked = self._pick("retry", bot_id, which, by, now)
+        moved = self._moved(bot_id, which, picked)
         for f in picked:
             back = Incoming(bot_id, f.update_id, f.kind, f.lane, f.body, f.chat_id, f.user_id)
             self.lanes.append(back, now)
         return moved
 
-    def discard(self, bot_id: BotId, ids: Sequence[UpdateId] | None, by: str, now: float) -> Moved:
-        return self._moved(bot_id, ids, self._pick("discard", bot_id, ids, by, now))
+    def discard(self, bot_id: BotId, which: Which, by: str, now: float) -> Moved:
+        return self._moved(bot_id, which, self._pick("discard", bot_id, which, by, now))
 
     def _pick(
         self,
         action: Literal["retry", "discard"],
         bot_id: BotId,
-        ids: Sequence[UpdateId] | None,
+        which: Which,
         by: str,
         now: float,
     ) -> list[FailedUpdate]:
         """Takes them off the failed list, in the order of acceptance."""
-        wanted = None if ids is None else set(ids)
-        picked = [f for f in self.failed if f.bot_id == bot_id and (wanted is None or f.update_id in wanted)]
+        matching = which if isinstance(which, Filter) else Filter()
+        wanted = None if which is None or isinstance(which, Filter) else set(which)
+        picked = [
+            f
+            for f in self.failed
+            if f.bot_id == bot_id and matching.takes(f) and (wanted is None or f.update_id in wanted)
+        ]
         picked.sort(key=lambda f: f.row)
         rows = {f.row for f in picked}
         self.failed = [f for f in self.failed if f.row not in rows]
         self.audit += [Audited(at(now), bot_id, f.update_id, by, action) for f in picked]
         return picked
 
-    def _moved(self, bot_id: BotId, ids: Sequence[UpdateId] | None, picked: Sequence[FailedUpdate]) -> Moved:
+    def _moved(self, bot_id: BotId, which: Which, picked: Sequence[FailedUpdate]) -> Moved:
+        ids = () if which is None or isinstance(which, Filter) else which
         done = {f.update_id for f in picked}
-        left = [update_id for update_id in dict.fromkeys(ids or ()) if update_id not in done]
+        left = [update_id for update_id in dict.fromkeys(ids) if update_id not in done]
         waiting = {update.update_id for update in self.lanes.waiting(bot_id)}
         return Moved(
             len(picked),
@@ -126,8 +139,15 @@ class State:
             running=[update_id for update_id in left if update_id in waiting],
         )
 
-    def failed_updates(self, bot_id: BotId, before: FailedUpdate | None, limit: int) -> list[FailedUpdate]:
-        mine = [f for f in reversed(self.failed) if f.bot_id == bot_id]
+    def failed_updates(
+        self,
+        bot_id: BotId,
+        before: FailedUpdate | Place | None,
+        limit: int,
+        matching: Filter | None = None,
+    ) -> list[FailedUpdate]:
+        taken = matching or Filter()
+        mine = [f for f in reversed(self.failed) if f.bot_id == bot_id and taken.takes(f)]
         return [f for f in mine if before is None or age(f) < age(before)][:limit]
 
     def audited(self, bot_id: BotId, limit: int) -> list[Audited]:
@@ -155,5 +175,5 @@ class State:
                     self.bodies[known[:2]] -= 1
 
 
-def age(failed: FailedUpdate) -> tuple[datetime, RowId]:
+def age(failed: FailedUpdate | Place) -> tuple[datetime, RowId]:
     return failed.failed_at, failed.row

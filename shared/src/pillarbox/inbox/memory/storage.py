@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Self
 
-from pillarbox.ids import BotId, Token, UpdateId
+from pillarbox.ids import BotId, Token
+from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.memory.lanes import Lanes, Moment
 from pillarbox.inbox.memory.state import State
 from pillarbox.inbox.states import (
@@ -21,6 +22,8 @@ from pillarbox.inbox.states import (
     Limits,
     Malformed,
     Moved,
+    Pin,
+    Place,
     Released,
     Turn,
 )
@@ -95,25 +98,42 @@ class MemoryStorage(Storage):
                 self._state.relayed(rows)
             return len(rows)
 
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
+    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
         with self._guard:
-            moved = self._state.requeue(bot_id, update_ids, by, self._now())
+            moved = self._state.requeue(bot_id, which, by, self._now())
         self._came.set()
         return moved
 
-    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        return self._state.discard(bot_id, update_ids, by, self._now())
+    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        return self._state.discard(bot_id, which, by, self._now())
 
     async def failed_updates(
-        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+        self,
+        bot_id: BotId,
+        *,
+        before: FailedUpdate | Place | None = None,
+        limit: int = 100,
+        matching: Filter | None = None,
     ) -> list[FailedUpdate]:
-        return self._state.failed_updates(bot_id, before, limit)
+        return self._state.failed_updates(bot_id, before, limit, matching)
 
     async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
         return self._state.audited(bot_id, limit)
 
     async def counts(self, bot_id: BotId) -> Counts:
         return self._state.counts(bot_id)
+
+    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
+        return self._state.pins.pinned(bot_id, user_id)
+
+    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        return self._state.pins.pin(bot_id, user_id, fingerprint, by, self._now())
+
+    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        return self._state.pins.trust(bot_id, user_id, fingerprint, by, self._now())
+
+    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
+        return self._state.pins.forget(bot_id, user_id, by, self._now())
 
     async def sweep(self) -> None:
         self._state.forget(self._now())

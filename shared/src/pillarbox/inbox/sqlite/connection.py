@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pillarbox.errors import SettingError, StorageRefused, StorageUnavailable
-from pillarbox.inbox.sqlite import files, schema
+from pillarbox.inbox.sqlite import files, filters, schema
 
 BUSY = 5.0
 WAL_SIZE = 64 << 20
@@ -51,6 +51,7 @@ def connect(path: Path) -> sqlite3.Connection:
     files.prepare(path)
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, cached_statements=256)
     try:
+        filters.define(db)
         _keep(db)
         with transaction(db):
             schema.upgrade(db)

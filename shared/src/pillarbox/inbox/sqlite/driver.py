@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pillarbox.errors import StorageUnavailable
 from pillarbox.inbox.sqlite.connection import connect, transaction, translated
@@ -18,6 +18,13 @@ Work = Callable[[sqlite3.Connection], T]
 
 DEADLINE = 5.0
 MOST = 500
+
+
+class Calls(Protocol):
+    """What the functions for people need of a database."""
+
+    async def call(self, work: Work[T]) -> T:
+        """`work` in a transaction."""
 
 
 class _Call(Generic[T]):

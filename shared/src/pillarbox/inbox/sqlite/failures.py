@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pillarbox.ids import BotId, UpdateId
+from pillarbox.inbox.filtering import Filter, Which, is_int64
 from pillarbox.inbox.sqlite import statements
-from pillarbox.inbox.sqlite.driver import Driver
+from pillarbox.inbox.sqlite.driver import Calls
+from pillarbox.inbox.sqlite.filters import columns
 from pillarbox.inbox.sqlite.numbers import numbers
 from pillarbox.inbox.states import Moved
 
@@ -17,19 +19,19 @@ Picked = tuple[int, int, str]
 
 
 async def move(
-    driver: Driver,
+    driver: Calls,
     action: Action,
     bot_id: BotId,
-    update_ids: Sequence[UpdateId] | None,
+    which: Which,
     by: str,
     now: int,
 ) -> Moved:
     """What fails while it runs is not touched, so a batch never begins again with what it has."""
     newest = await driver.call(lambda db: _newest(db, bot_id))
-    if update_ids is None:
-        return Moved(await _move_all(driver, action, bot_id, newest, by, now))
-    wanted = [update_id for update_id in dict.fromkeys(update_ids) if abs(update_id) < 1 << 63]
-    moved, unknown, running = 0, [i for i in update_ids if abs(i) >= 1 << 63], []
+    if which is None or isinstance(which, Filter):
+        return Moved(await _move_all(driver, action, bot_id, which, newest, by, now))
+    wanted = [update_id for update_id in dict.fromkeys(which) if is_int64(update_id)]
+    moved, unknown, running = 0, [i for i in dict.fromkeys(which) if not is_int64(i)], []
     for at in range(0, len(wanted), BATCH):
         some = wanted[at : at + BATCH]
         part = await driver.call(lambda db, some=some: _move_some(db, action, bot_id, some, newest, by, now))  # type: ignore[misc]
@@ -39,9 +41,13 @@ async def move(
     return Moved(moved, unknown, running)
 
 
-async def _move_all(driver: Driver, action: Action, bot_id: BotId, newest: int, by: str, now: int) -> int:
+async def _move_all(
+    driver: Calls, action: Action, bot_id: BotId, matching: Filter | None, newest: int, by: str, now: int
+) -> int:
+    parameters = (bot_id, newest, *columns(matching), BATCH)
+
     def batch(db: sqlite3.Connection) -> int:
-        picked = db.execute(statements.FAILED_BATCH, (bot_id, newest, BATCH)).fetchall()
+        picked = db.execute(statements.FAILED_BATCH, parameters).fetchall()
         _act(db, action, bot_id, picked, by, now)
         return len(picked)
 

@@ -4,9 +4,11 @@ import sqlite3
 from collections.abc import Sequence
 
 from pillarbox.ids import BotId, RowId, UpdateId
+from pillarbox.inbox.filtering import Filter
 from pillarbox.inbox.sqlite import statements
+from pillarbox.inbox.sqlite.filters import columns
 from pillarbox.inbox.sqlite.times import at, of
-from pillarbox.inbox.states import Audited, Counts, FailedUpdate, OutboxRow
+from pillarbox.inbox.states import Audited, Counts, FailedUpdate, OutboxRow, Place
 
 
 def outbox(db: sqlite3.Connection, bots: Sequence[BotId], limit: int) -> list[OutboxRow]:
@@ -19,10 +21,14 @@ def outbox(db: sqlite3.Connection, bots: Sequence[BotId], limit: int) -> list[Ou
 
 
 def failed_updates(
-    db: sqlite3.Connection, bot_id: BotId, before: FailedUpdate | None, limit: int
+    db: sqlite3.Connection,
+    bot_id: BotId,
+    before: FailedUpdate | Place | None,
+    limit: int,
+    matching: Filter | None = None,
 ) -> list[FailedUpdate]:
-    place = (of(before.failed_at), before.row) if before else ((1 << 63) - 1, 0)
-    found = db.execute(statements.FAILED_LIST, (bot_id, *place, limit))
+    at_most, last = (of(before.failed_at), before.row) if before else ((1 << 63) - 1, 0)
+    found = db.execute(statements.FAILED_LIST, (bot_id, at_most, *columns(matching), last, limit))
     return [
         FailedUpdate(
             RowId(row), BotId(bot), UpdateId(update), kind, lane, chat, user, at(accepted), at(failed), *rest
@@ -33,7 +39,11 @@ def failed_updates(
 
 def audit(db: sqlite3.Connection, bot_id: BotId, limit: int) -> list[Audited]:
     found = db.execute(statements.AUDIT, (bot_id, limit))
-    return [Audited(at(when), bot_id, UpdateId(update), by, action) for when, update, by, action in found]
+    return [Audited(at(when), bot_id, *rest) for when, *rest in found]
+
+
+def knows(db: sqlite3.Connection, bot_id: BotId) -> bool:
+    return bool(db.execute(statements.KNOWS, (bot_id,)).fetchone()[0])
 
 
 def counts(db: sqlite3.Connection, bot_id: BotId) -> Counts:

@@ -66,7 +66,18 @@ FIRST = (
     )""",
     "CREATE INDEX audit_bot ON audit (bot_id, id)",
 )
-VERSIONS = (FIRST,)
+# A key that somebody trusts may be known by its fingerprint alone; nothing has written pins before.
+SECOND = (
+    "DROP TABLE pins",
+    """CREATE TABLE pins (
+        bot_id INTEGER NOT NULL, user_id INTEGER NOT NULL, pinned_at INTEGER NOT NULL,
+        fingerprint TEXT NOT NULL, key BLOB, PRIMARY KEY (bot_id, user_id)
+    ) WITHOUT ROWID""",
+    "ALTER TABLE audit ADD COLUMN user_id INTEGER",
+    "ALTER TABLE audit ADD COLUMN old_fingerprint TEXT",
+    "ALTER TABLE audit ADD COLUMN new_fingerprint TEXT",
+)
+VERSIONS = (FIRST, SECOND)
 """What makes a file of version n - 1 one of version n; what was released is never changed again."""
 
 

@@ -85,9 +85,14 @@ RELAYED = "DELETE FROM outbox WHERE bot_id = ? AND row_id = ? AND n = ?"
 
 # people
 NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = ?"
-FAILED_BATCH = (
-    "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND row_id <= ? ORDER BY row_id LIMIT ?"
-)
+MATCHING = """
+    (?3 IS NULL OR failed_at >= ?3) AND (?4 IS NULL OR failed_at < ?4) AND (?5 IS NULL OR kind = ?5)
+    AND (?6 IS NULL OR chat_id = ?6) AND (?7 IS NULL OR error_type(error) = ?7)
+"""
+FAILED_BATCH = f"""
+SELECT row_id, update_id, lane FROM failed WHERE bot_id = ?1 AND row_id <= ?2 AND {MATCHING}
+ORDER BY row_id LIMIT ?8
+"""  # noqa: S608 - both parts are constants of this module
 FAILED_OF = "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND update_id = ? AND row_id <= ?"
 WAITING = "SELECT 1 FROM updates WHERE bot_id = ? AND update_id = ? LIMIT 1"
 REQUEUED = """
@@ -95,14 +100,30 @@ INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, ac
 SELECT ?, bot_id, lane, update_id, kind, chat_id, user_id, ?, body FROM failed WHERE row_id = ?
 """
 NOTED = "INSERT INTO audit (at, bot_id, update_id, row_id, by, action) VALUES (?, ?, ?, ?, ?, ?)"
-FAILED_LIST = """
+FAILED_LIST = f"""
 SELECT row_id, bot_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
-FROM failed WHERE bot_id = ? AND (failed_at, row_id) < (?, ?)
-ORDER BY failed_at DESC, row_id DESC LIMIT ?
-"""
+FROM failed WHERE bot_id = ?1 AND (failed_at, row_id) < (?2, ?8) AND {MATCHING}
+ORDER BY failed_at DESC, row_id DESC LIMIT ?9
+"""  # noqa: S608 - both parts are constants of this module
 AUDIT = """
-SELECT at, update_id, by, action FROM audit
-WHERE bot_id = ? AND update_id IS NOT NULL AND action IN ('retry', 'discard') ORDER BY id DESC LIMIT ?
+SELECT at, update_id, by, action, user_id, old_fingerprint, new_fingerprint FROM audit
+WHERE bot_id = ? AND action IN ('retry', 'discard', 'pin', 'trust', 'forget') ORDER BY id DESC LIMIT ?
+"""
+PINNED = "SELECT fingerprint, pinned_at FROM pins WHERE bot_id = ? AND user_id = ?"
+PIN = """
+INSERT INTO pins (bot_id, user_id, fingerprint, pinned_at) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, pinned_at = excluded.pinned_at, key = NULL
+"""
+FORGET_PIN = "DELETE FROM pins WHERE bot_id = ? AND user_id = ?"
+NOTED_PIN = """
+INSERT INTO audit (at, bot_id, user_id, by, action, old_fingerprint, new_fingerprint)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+BOT_KNOWN = "INSERT INTO bots (bot_id) VALUES (?) ON CONFLICT DO NOTHING"
+KNOWS = """
+SELECT EXISTS (SELECT 1 FROM bots WHERE bot_id = ?1) OR EXISTS (SELECT 1 FROM seen WHERE bot_id = ?1)
+    OR EXISTS (SELECT 1 FROM failed WHERE bot_id = ?1) OR EXISTS (SELECT 1 FROM pins WHERE bot_id = ?1)
+    OR NOT (EXISTS (SELECT 1 FROM bots) OR EXISTS (SELECT 1 FROM seen))
 """
 COUNTS = """
 SELECT (SELECT count(*) FROM updates WHERE bot_id = ?1),

@@ -1,15 +1,18 @@
 """The inbox in one file, for one machine."""
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
 from pillarbox.errors import PollingConflictError, StorageUnavailable
-from pillarbox.ids import BotId, Token, UpdateId
+from pillarbox.ids import BotId, Token
+from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.fingerprints import fingerprint_of
 from pillarbox.inbox.locks import BotLock
-from pillarbox.inbox.sqlite import accepting, failures, files, reading, statements, sweeping
+from pillarbox.inbox.sqlite import accepting, failures, files, pinning, reading, statements, sweeping
 from pillarbox.inbox.sqlite.driver import Driver
 from pillarbox.inbox.sqlite.times import micros
 from pillarbox.inbox.sqlite.turning import Moment, turn
@@ -24,6 +27,8 @@ from pillarbox.inbox.states import (
     Limits,
     Malformed,
     Moved,
+    Pin,
+    Place,
     Released,
     Turn,
 )
@@ -86,9 +91,7 @@ class SQLiteStorage(Storage):
         try:
             for bot_id in set(bot_ids) - set(self._locks):
                 taken[bot_id] = _locked(self._path, bot_id)
-            await self._driver.call(
-                lambda db: db.executemany(statements.ABANDONED, [(bot_id,) for bot_id in taken])
-            )
+            await self._driver.call(lambda db: _taken_over(db, list(taken)))
         except BaseException:
             for lock in taken.values():
                 lock.release()
@@ -153,24 +156,47 @@ class SQLiteStorage(Storage):
                 await self._driver.call(lambda db: db.executemany(statements.RELAYED, gone))
         return len(rows)
 
-    async def requeue(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        moved = await failures.move(self._driver, "retry", bot_id, update_ids, by, micros(self._now()))
+    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        moved = await failures.move(self._driver, "retry", bot_id, which, by, micros(self._now()))
         self._came.set()
         return moved
 
-    async def discard(self, bot_id: BotId, update_ids: Sequence[UpdateId] | None, by: str) -> Moved:
-        return await failures.move(self._driver, "discard", bot_id, update_ids, by, micros(self._now()))
+    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+        return await failures.move(self._driver, "discard", bot_id, which, by, micros(self._now()))
 
     async def failed_updates(
-        self, bot_id: BotId, *, before: FailedUpdate | None = None, limit: int = 100
+        self,
+        bot_id: BotId,
+        *,
+        before: FailedUpdate | Place | None = None,
+        limit: int = 100,
+        matching: Filter | None = None,
     ) -> list[FailedUpdate]:
-        return await self._driver.call(lambda db: reading.failed_updates(db, bot_id, before, limit))
+        return await self._driver.call(lambda db: reading.failed_updates(db, bot_id, before, limit, matching))
 
     async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
         return await self._driver.call(lambda db: reading.audit(db, bot_id, limit))
 
     async def counts(self, bot_id: BotId) -> Counts:
         return await self._driver.call(lambda db: reading.counts(db, bot_id))
+
+    async def knows(self, bot_id: BotId) -> bool:
+        return await self._driver.call(lambda db: reading.knows(db, bot_id))
+
+    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
+        return await self._driver.call(lambda db: pinning.pinned(db, bot_id, user_id))
+
+    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        key, now = fingerprint_of(fingerprint), micros(self._now())
+        return await self._driver.call(lambda db: pinning.pin(db, bot_id, user_id, key, by, now))
+
+    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
+        key, now = fingerprint_of(fingerprint), micros(self._now())
+        return await self._driver.call(lambda db: pinning.trust(db, bot_id, user_id, key, by, now))
+
+    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
+        now = micros(self._now())
+        return await self._driver.call(lambda db: pinning.forget(db, bot_id, user_id, by, now))
 
     async def sweep(self) -> None:
         await sweeping.sweep(
@@ -195,6 +221,12 @@ class SQLiteRenewer:
         )
 
     def close(self) -> None: ...
+
+
+def _taken_over(db: sqlite3.Connection, bot_ids: Sequence[BotId]) -> None:
+    for bot_id in bot_ids:
+        db.execute(statements.BOT_KNOWN, (bot_id,))
+        db.execute(statements.ABANDONED, (bot_id,))
 
 
 def _locked(path: Path, bot_id: BotId) -> BotLock:

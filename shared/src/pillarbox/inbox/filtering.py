@@ -1,0 +1,67 @@
+"""Which failed updates: by id, by a filter, or all of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from pillarbox.ids import UpdateId
+from pillarbox.inbox.states import FailedUpdate
+
+INT64 = 1 << 63
+TYPE = r"^([A-Za-z_][A-Za-z0-9_.]*)(?=:| at |$)"
+"""For PostgreSQL too; `\\Z` is what it calls `$`."""
+_TYPE = re.compile(TYPE.replace("$", r"\Z"))
+
+
+def error_type(error: str) -> str:
+    """`KeyError` of `KeyError: 'city' at bot.py:31`; a text of another form is its own type."""
+    found = _TYPE.match(error)
+    return found[1] if found else error
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Everything that is given must hold. ValueError: a value that no failed update can have."""
+
+    since: datetime | None = None
+    """Failed then or later."""
+    until: datetime | None = None
+    """Failed before then."""
+    kind: str | None = None
+    chat_id: int | None = None
+    error: str | None = None
+    """The error's type, such as `KeyError`."""
+
+    def __post_init__(self) -> None:
+        if any(at is not None and at.tzinfo is None for at in (self.since, self.until)):
+            raise ValueError("since and until need a time zone, such as datetime.now(UTC)")
+        if any(text is not None and not _storable(text) for text in (self.kind, self.error)):
+            raise ValueError("kind and error have a character that no such word has")
+        if self.chat_id is not None and not is_int64(self.chat_id):
+            raise ValueError("chat_id is a whole number of 64 bits")
+
+    def takes(self, failed: FailedUpdate) -> bool:
+        return (
+            (self.since is None or failed.failed_at >= self.since)
+            and (self.until is None or failed.failed_at < self.until)
+            and (self.kind is None or failed.kind == self.kind)
+            and (self.chat_id is None or failed.chat_id == self.chat_id)
+            and (self.error is None or error_type(failed.error) == self.error)
+        )
+
+
+Which: TypeAlias = Sequence[UpdateId] | Filter | None
+"""Failed updates by id, by a filter, or (None) all of the bot."""
+
+
+def is_int64(number: int) -> bool:
+    return -INT64 <= number < INT64
+
+
+def _storable(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
