@@ -16,6 +16,7 @@ from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.relay import Relay
 from pillarbox_dispatcher.runs import Runs
 from pillarbox_dispatcher.settings import DispatcherSettings
+from pillarbox_dispatcher.station import Station
 from pillarbox_dispatcher.watchdog import Watchdog
 
 FLUSH = 2.0
@@ -24,13 +25,13 @@ log = get_logger()
 
 
 class Service:
-    """Its parts, and the order in which they start and stop."""
+    """Its parts, and the order in which they start and stop. `station`: what stands before the storage."""
 
-    def __init__(self, settings: DispatcherSettings, inbox: Inbox) -> None:
+    def __init__(self, settings: DispatcherSettings, inbox: Inbox, station: Station | None = None) -> None:
         module = handlers.module(settings.handlers)
         self._settings = settings
         self._inbox = inbox
-        storage = inbox.storage
+        storage: Station = station or inbox.storage
         self._redis = connect(settings)
         self._http = bots.session(settings)
         self._bots = bots.bots(settings, self._http, handlers.bot_defaults(module))

@@ -13,9 +13,10 @@ from typing import Any, Literal
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageRefused, StorageUnavailable
 from pillarbox.ids import Token
-from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Storage, Turn
+from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Turn
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.station import Station
 from pillarbox_dispatcher.suspects import Suspects
 from pillarbox_dispatcher.watchdog import Watchdog
 
@@ -39,7 +40,7 @@ class Lanes:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: Station,
         handle: Handle,
         watchdog: Watchdog,
         *,

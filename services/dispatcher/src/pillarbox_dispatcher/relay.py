@@ -6,10 +6,11 @@ from typing import Protocol
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable, StorageUnavailable
-from pillarbox.inbox import OutboxRow, Storage
+from pillarbox.inbox import OutboxRow
 from pillarbox.outbound.lanes import Filing
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.station import Station
 
 LIMIT = 500
 EVERY = 1.0
@@ -26,7 +27,7 @@ class Lanes(Protocol):
 class Relay:
     """Relays when it is rung, and every second what other dispatchers left when they died."""
 
-    def __init__(self, storage: Storage, lanes: Lanes, *, limit: int = LIMIT, every: float = EVERY) -> None:
+    def __init__(self, storage: Station, lanes: Lanes, *, limit: int = LIMIT, every: float = EVERY) -> None:
         self._storage = storage
         self._lanes = lanes
         self._limit = limit

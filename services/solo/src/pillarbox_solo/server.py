@@ -88,6 +88,11 @@ class Server(ABC):
             self._unlock()
             raise
 
+    def relaunch(self) -> None:
+        """After its death: starts it again, and does not wait until it answers."""
+        self._reap()
+        self._process = self._launch()
+
     def stop(self, patience: float = 30.0) -> None:
         """The clean stop: all is on disk, and nobody is left. SIGKILL after `patience` seconds."""
         if self._process is not None and self.alive:

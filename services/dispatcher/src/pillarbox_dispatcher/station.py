@@ -1,0 +1,19 @@
+"""What the dispatcher asks of the inbox."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pillarbox.inbox import End, Renewer, Turn
+from pillarbox.inbox.storage import Filer
+
+
+class Station(Protocol):
+    """The part of `pillarbox.inbox.Storage` by which updates are handled; its promises are written there."""
+
+    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn: ...
+
+    def renewer(self) -> Renewer: ...
+
+    async def wait(self, timeout: float) -> None: ...
+
+    async def relay(self, file: Filer, limit: int) -> int: ...
