@@ -1,10 +1,12 @@
 # Every habit of this project. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format up down test-compose faults bench lock clean run-env dev-env
+.PHONY: help demo test check format up down test-compose faults contract bench lock clean run-env dev-env
 PY := .venv/bin/python
 PATHS := shared services tests examples
 SEEDS ?= 1
 ONLY ?=
+TESTED := tests.integration.test_contract
+STORAGE ?= $(TESTED):TestMemory $(TESTED):TestSQLite $(TESTED):TestPostgres $(TESTED):TestOwn
 SHORT ?=
 
 help: ## This list
@@ -46,7 +48,10 @@ lock: dev-env ## Resolve the dependencies anew into the two locks
 faults: dev-env ## Kill everything under load and count: SEEDS=1,2,3
 	@$(PY) -m tests.faults --seeds $(SEEDS)
 
-bench: dev-env ## How fast, beside its yardsticks: ONLY=accept, dispatch, send or reply
+contract: dev-env ## What every storage must show, over ours or one of your own: STORAGE=package.module:Class
+	@$(PY) -m pillarbox.inbox.contract $(STORAGE)
+
+bench: dev-env ## How fast, beside its yardsticks: ONLY=accept, dispatch, send, reply or sqlite
 	@$(PY) -m tests.bench $(ONLY) $(if $(SHORT),--short)
 
 ##@ Keep it tidy

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 
-BENCHES = ("accept", "dispatch", "send", "reply", "simulator")
+BENCHES = ("accept", "dispatch", "send", "reply", "sqlite", "simulator")
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """SQLite's storage and the engine, without HTTP and aiogram, beside pgpcbot's engine with accept.
 
-`python -m tests.bench.sqlite --pgpcbot /path/of/a/venv/bin/python`; the last line is JSON. `one`: 40
+`PGPCBOT_PYTHON=/path/of/a/venv/bin/python make bench ONLY=sqlite`; the last line is JSON. `one`: 40
 producers accept one update each, as at a webhook; `batch`: one producer accepts 100, as from getUpdates.
 `ratio` is the lower of the two; without a Python that has pgpcbot 0.1.1 there is none.
 """
@@ -8,6 +8,7 @@ producers accept one update each, as at a webhook; `batch`: one producer accepts
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -74,7 +75,9 @@ def round_of(count: int, batch: int, producers: int, peer: str | None) -> tuple[
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pgpcbot", help="a Python that has pgpcbot 0.1.1")
+    parser.add_argument(
+        "--pgpcbot", default=os.environ.get("PGPCBOT_PYTHON"), help="a Python that has pgpcbot 0.1.1"
+    )
     parser.add_argument("--updates", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--short", action="store_true")
