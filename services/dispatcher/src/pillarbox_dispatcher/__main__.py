@@ -8,4 +8,5 @@ from pillarbox_dispatcher.settings import DispatcherSettings  # noqa: E402
 
 if __name__ == "__main__":
     gc.enable()
+    gc.set_threshold(50_000)  # 64 updates under way are many objects, and none of them garbage
     process.run("dispatcher", DispatcherSettings, main)
