@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -16,18 +17,25 @@ from pillarbox.settings import RedisSettings
 
 def connect(settings: RedisSettings, *, blocking: bool = False) -> "Redis":
     """A client that speaks bytes. A blocking one has a single connection, so that its id can be ended."""
-    return Redis.from_url(
+    client = Redis.from_url(
         settings.redis_url.get_secret_value(),
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=settings.redis_timeout,
-        socket_connect_timeout=settings.redis_timeout,
-        socket_keepalive=True,
-        decode_responses=False,
-        health_check_interval=0,
         single_connection_client=blocking,
         maint_notifications_config=MaintNotificationsConfig(enabled=False),
         max_connections=16,
     )
+    client.connection_pool.connection_kwargs |= _ours(settings.redis_timeout)
+    return client
+
+
+def _ours(timeout: float) -> dict[str, Any]:
+    """What no query in the URL may change: each of these loses messages when it is set otherwise."""
+    return {
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "decode_responses": False,
+        "health_check_interval": 0,
+    }
 
 
 @contextmanager
