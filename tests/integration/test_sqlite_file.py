@@ -123,10 +123,21 @@ async def test_a_damaged_file_is_told(tmp_path: Path) -> None:
         file.seek(4096)
         file.write(b"\xff" * (path.stat().st_size - 4096))
     storage = SQLiteStorage(path)
-    await storage.open()
     with pytest.raises(StorageUnavailable, match="damaged"):
-        await storage.accept([update(9999)])
+        await storage.open()
     await storage.close()
+
+
+async def test_a_new_file_gives_no_number_that_the_last_one_gave(tmp_path: Path) -> None:
+    rows = []
+    for _ in range(2):
+        storage = await opened(tmp_path / "bot.db")
+        await storage.accept([update(1)])
+        rows.append((await storage.claim(1))[0].row)
+        await storage.close()
+        for file in tmp_path.iterdir():
+            file.unlink()
+    assert rows[0] < rows[1]
 
 
 async def test_a_file_that_another_keeps_locked_is_unavailable(

@@ -1,5 +1,6 @@
 """Lanes as plain objects: the rules of a turn, without a database around them."""
 
+import time
 from collections import deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
@@ -65,8 +66,8 @@ class Lanes:
     """In the order in which they wait. What a turn leaves, `failures` and `outbox`, its caller takes away."""
 
     limits: Limits
-    last: int = 0
-    """Of the numbers for rows and tokens; none is used twice."""
+    last: int = field(default_factory=lambda: time.time_ns() // 1000)
+    """Of the numbers for rows and tokens; none is used twice, also where the queue outlived the process."""
     lanes: dict[LaneKey, Lane] = field(default_factory=dict)
     held: dict[Token, LaneKey] = field(default_factory=dict)
     failures: list[FailedUpdate] = field(default_factory=list)

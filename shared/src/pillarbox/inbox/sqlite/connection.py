@@ -1,12 +1,14 @@
 """A connection that keeps what it confirmed, and SQLite's errors in our words."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pillarbox.errors import SettingError, StorageRefused, StorageUnavailable
-from pillarbox.inbox.sqlite import files, filters, schema
+from pillarbox.inbox.sqlite import files, filters, schema, statements
+from pillarbox.inbox.sqlite.times import micros
 
 BUSY = 5.0
 WAL_SIZE = 64 << 20
@@ -55,6 +57,9 @@ def connect(path: Path) -> sqlite3.Connection:
         _keep(db)
         with transaction(db):
             schema.upgrade(db)
+            # The queue remembers a day of ids, which hold row numbers: a new file, or a restored backup,
+            # must not give one of them again.
+            db.execute(statements.FORWARD, (micros(time.time()),))
     except sqlite3.Error as error:
         db.close()
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:

@@ -1,6 +1,7 @@
 """Every statement of the inbox on SQLite. Who runs them holds the file's write lock: they never meet."""
 
 NUMBERS = "UPDATE numbers SET last = last + ? RETURNING last"
+FORWARD = "UPDATE numbers SET last = max(last, ?)"
 PING = "SELECT last FROM numbers"
 
 KNOWN = "SELECT digest FROM seen WHERE bot_id = ? AND update_id = ?"
