@@ -52,6 +52,9 @@ CREATE TABLE updates (
     PRIMARY KEY (bot_id, lane, row_id)
 );
 CREATE INDEX updates_update_id ON updates (bot_id, update_id);
+-- The queue knows a day's ids of messages, and they hold these numbers: a database that was made anew beside
+-- an old Redis must not begin with them again.
+SELECT setval(pg_get_serial_sequence('updates', 'row_id'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
 
 CREATE TABLE failed (
     row_id      bigint PRIMARY KEY,
