@@ -1,209 +1,90 @@
-"""A small inbox in memory, for unit tests of what stands on the Storage interface."""
+"""MemoryStorage, and what a unit test of the dispatcher does to it and looks at."""
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Self
+from datetime import datetime
 
 from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId, RowId, Token, UpdateId
-from pillarbox.inbox import (
-    Accepted,
-    Audited,
-    Counts,
-    End,
-    Failed,
-    FailedUpdate,
-    Filter,
-    Finished,
-    Incoming,
-    Later,
-    Lease,
-    Limits,
-    Malformed,
-    Moved,
-    OutboxRow,
-    Pin,
-    Place,
-    Released,
-    Renewer,
-    Storage,
-    Turn,
-    Which,
-)
-from pillarbox.inbox.storage import Filer
+from pillarbox.inbox import End, Incoming, Later, Limits, OutboxRow, Released, Renewer, Turn
+from pillarbox.inbox.memory import MemoryStorage
+from pillarbox.inbox.memory.lanes import Lane, LaneKey
 
 
-class MemoryInbox(Storage):
-    """Lanes in order, leases that end when a test takes them away, and an outage that it switches on."""
+class MemoryInbox(MemoryStorage):
+    """Leases that end when a test takes them away, and an outage that it switches on."""
 
-    def __init__(self) -> None:
-        self.lanes: dict[str, deque[Lease]] = {}
-        self.held: dict[Token, Lease] = {}
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits)
         self.ends: list[End] = []
-        self.outbox: list[OutboxRow] = []
+        self.runs: dict[RowId, int] = {}
         self.away = False
         self.turns = 0
-        self.runs: dict[RowId, int] = {}
-        self._numbers = itertools.count(1)
-        self._came = asyncio.Event()
+        self._rows: dict[Token, RowId] = {}
+        self._ids = itertools.count(1)
+
+    @property
+    def lanes(self) -> dict[LaneKey, Lane]:
+        return self._state.lanes.lanes
+
+    @property
+    def held(self) -> dict[Token, LaneKey]:
+        return self._state.lanes.held
+
+    @property
+    def outbox(self) -> list[OutboxRow]:
+        return self._state.outbox
+
+    @outbox.setter
+    def outbox(self, rows: list[OutboxRow]) -> None:
+        self._state.outbox = rows
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.lanes
 
     def put(
         self, lane: str, body: bytes = b"{}", *, bot_id: int = 42, accepted_at: datetime | None = None
     ) -> RowId:
-        row = RowId(next(self._numbers))
-        lease = Lease(
-            Token(0),
-            row,
-            BotId(bot_id),
-            lane,
-            UpdateId(row),
-            "message",
-            body,
-            0,
-            accepted_at or datetime.now(UTC),
-        )
-        self.lanes.setdefault(lane, deque()).append(lease)
+        update = Incoming(BotId(bot_id), UpdateId(next(self._ids)), "message", lane, body)
+        at = self._now() if accepted_at is None else accepted_at.timestamp()
+        self._state.lanes.append(update, at)
         self._came.set()
-        return row
+        return RowId(self._state.lanes.last)
 
     def take_away(self, token: Token) -> None:
         """As when the lease ended and another dispatcher has the lane now."""
         self.held.pop(token)
-
-    @property
-    def is_empty(self) -> bool:
-        return not any(self.lanes.values())
-
-    @classmethod
-    def from_url(cls, url: str, limits: Limits) -> Self:
-        return cls()
-
-    async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
-        return True
-
-    async def failed_updates(
-        self,
-        bot_id: BotId,
-        *,
-        before: FailedUpdate | Place | None = None,
-        limit: int = 100,
-        matching: Filter | None = None,
-    ) -> list[FailedUpdate]:
-        raise NotImplementedError
-
-    async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
-        raise NotImplementedError
-
-    async def counts(self, bot_id: BotId) -> Counts:
-        raise NotImplementedError
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    async def ping(self) -> None: ...
-
-    async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
-        raise NotImplementedError
-
-    async def malformed(self, body: Malformed) -> None:
-        raise NotImplementedError
 
     async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
         await asyncio.sleep(0)
         if self.away:
             raise StorageUnavailable("switched off")
         self.turns += 1
-        lost = frozenset(end.token for end in ends if not self._ended(end))
-        return Turn(self._claim(slots), lost)
-
-    def _ended(self, end: End) -> bool:
-        lease = self.held.pop(end.token, None)
-        if lease is None:
-            return False
-        self.ends.append(end)
-        match end:
-            case Finished(outbox=elements):
-                self.lanes[lease.lane].popleft()
-                self.outbox += [
-                    OutboxRow(lease.bot_id, lease.lane, lease.row, n, body) for n, body in enumerate(elements)
-                ]
-            case Failed():
-                self.lanes[lease.lane].popleft()
-            case Released() | Later():
-                self.runs[lease.row] -= 1
-        return True
-
-    def _claim(self, slots: int) -> list[Lease]:
-        busy = {lease.lane for lease in self.held.values()}
-        free = [queue[0] for lane, queue in self.lanes.items() if queue and lane not in busy]
-        return [self._lease(waiting) for waiting in free[:slots]]
-
-    def _lease(self, waiting: Lease) -> Lease:
-        run = self.runs[waiting.row] = self.runs.get(waiting.row, 0) + 1
-        lease = Lease(
-            Token(next(self._numbers)),
-            waiting.row,
-            waiting.bot_id,
-            waiting.lane,
-            waiting.update_id,
-            waiting.kind,
-            waiting.body,
-            run,
-            waiting.accepted_at,
-        )
-        self.held[lease.token] = lease
-        return lease
+        turn = await super().turn(ends, slots, suspects=suspects)
+        for end in ends:
+            if end.token not in turn.lost:
+                self.ends.append(end)
+                self.runs[self._rows[end.token]] -= isinstance(end, Released | Later)
+        for lease in turn.leases:
+            self._rows[lease.token] = lease.row
+            self.runs[lease.row] = lease.run
+        return turn
 
     def renewer(self) -> Renewer:
-        return _Renewer(self)
-
-    async def wait(self, timeout: float) -> None:
-        try:
-            async with asyncio.timeout(timeout):
-                await self._came.wait()
-        except TimeoutError:
-            return
-        self._came.clear()
-
-    async def relay(self, file: Filer, limit: int) -> int:
-        rows = self.outbox[:limit]
-        if rows:
-            await file(rows)
-        del self.outbox[: len(rows)]
-        return len(rows)
-
-    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        raise NotImplementedError
-
-    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        raise NotImplementedError
-
-    async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
-        raise NotImplementedError
-
-    async def pin(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
-        raise NotImplementedError
-
-    async def trust(self, bot_id: BotId, user_id: int, fingerprint: str, by: str) -> Pin:
-        raise NotImplementedError
-
-    async def forget(self, bot_id: BotId, user_id: int, by: str) -> Pin | None:
-        raise NotImplementedError
-
-    async def sweep(self) -> None: ...
+        return _Renewer(self, super().renewer())
 
 
 class _Renewer:
-    def __init__(self, inbox: MemoryInbox) -> None:
+    def __init__(self, inbox: MemoryInbox, renewer: Renewer) -> None:
         self._inbox = inbox
+        self._renewer = renewer
 
     def renew(self, tokens: Sequence[Token]) -> frozenset[Token]:
         if self._inbox.away:
             raise StorageUnavailable("switched off")
-        return frozenset(token for token in tokens if token not in self._inbox.held)
+        return self._renewer.renew(tokens)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._renewer.close()

@@ -27,7 +27,7 @@ from pillarbox.inbox.states import (
     Released,
     Turn,
 )
-from pillarbox.inbox.storage import Filer, Storage
+from pillarbox.inbox.storage import Filer, Renewer, Storage
 
 MAX_FAILED = 1000
 
@@ -79,7 +79,7 @@ class MemoryStorage(Storage):
             self._came.set()
         return turn
 
-    def renewer(self) -> "MemoryRenewer":
+    def renewer(self) -> Renewer:
         return MemoryRenewer(self._state, self._guard, self._clock)
 
     async def wait(self, timeout: float) -> None:
