@@ -33,7 +33,7 @@ def bearer(right: Right) -> Allowed:
         holder = given.holders.with_token(bearer.credentials.encode()) if bearer else None
         if holder is None:
             raise Problem(401, "A bearer token of ADMIN_TOKENS is needed.", {"WWW-Authenticate": "Bearer"})
-        return _with(right, holder)
+        return with_right(right, holder)
 
     return allowed
 
@@ -46,7 +46,7 @@ def session(right: Right) -> Allowed:
         if holder is None:
             raise SignIn
         request.state.holder = holder
-        return _with(right, holder)
+        return with_right(right, holder)
 
     return allowed
 
@@ -64,7 +64,8 @@ async def same_site(request: Request) -> None:
         raise Problem(403, "This form was not sent by this page, so nothing was done.")
 
 
-def _with(right: Right, holder: Holder) -> Holder:
+def with_right(right: Right, holder: Holder) -> Holder:
+    """Raises Problem 403 where it has not."""
     if right not in holder.rights:
         raise Problem(403, f"This token has no right to `{right}`.")
     return holder

@@ -1,5 +1,6 @@
 """The REST API under `/api/v1`."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import msgspec
@@ -7,22 +8,24 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import AwareDatetime
 
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox_admin import payload
-from pillarbox_admin.access import bearer
-from pillarbox_admin.acts import Which
+from pillarbox.inbox import Filter, Which
+from pillarbox_admin import in_full
+from pillarbox_admin.access import bearer, with_right
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.holders import Holder, Right
 from pillarbox_admin.outbound import DeadPage
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import MEDIA_TYPE, Problem
-from pillarbox_admin.reader import LIMIT, Asked, Page
+from pillarbox_admin.reader import LIMIT, Page
 from pillarbox_admin.views import (
     INT64,
+    BotCounts,
     Bots,
     Choice,
     DeadMessages,
     FailedUpdateInFull,
     FailedUpdates,
+    FailedUpdatesInFull,
     MalformedBodies,
     ProblemDetails,
     Queue,
@@ -47,8 +50,8 @@ def asked(
     kind: Annotated[Word | None, Query(examples=["message"])] = None,
     chat_id: Annotated[int | None, Query(ge=-INT64 - 1, le=INT64)] = None,
     error: Annotated[Word | None, Query(description="the error's type", examples=["KeyError"])] = None,
-) -> Asked:
-    return Asked(since, to, kind, chat_id, error)
+) -> Filter:
+    return Filter(since, to, kind, chat_id, error)
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -66,16 +69,29 @@ async def bots(given: Given, _: MayRead) -> dict[str, Any]:
     return {"items": await given.reader.bots()}
 
 
-@router.get("/bots/{bot_id}/failed-updates", response_model=FailedUpdates)
+@router.get("/bots/{bot_id}", response_model=BotCounts)
+async def bot(given: Given, _: MayRead, bot_id: BotPath) -> dict[str, Any]:
+    if not await given.storage.knows(bot_id):
+        raise Problem(404, "Nothing was ever stored of this bot.")
+    return {"bot_id": bot_id} | asdict(await given.storage.counts(bot_id))
+
+
+@router.get("/bots/{bot_id}/failed-updates", response_model=FailedUpdates | FailedUpdatesInFull)
 async def failed_updates(
     given: Given,
-    _: MayRead,
+    holder: MayRead,
     bot_id: BotPath,
-    asked: Annotated[Asked, Depends(asked)],
+    asked: Annotated[Filter, Depends(asked)],
     after: After = None,
     limit: Limit = 50,
-) -> dict[str, Any]:
+    with_payload: Annotated[
+        bool, Query(alias="payload", description="each in full; needs the right to `payload` too")
+    ] = False,
+) -> Any:
     """From the newest failure to the oldest."""
+    if with_payload:
+        with_right(Right.PAYLOAD, holder)
+        return await in_full.page(given.storage, bot_id, asked, _cursor(after), limit)
     page = await given.reader.failed(bot_id, asked, _cursor(after), limit)
     return _listed(page)
 
@@ -92,9 +108,7 @@ async def failed_update(
     found = await given.reader.failed_update(bot_id, update_id, row)
     if found is None:
         raise Problem(404, "This bot has no failed update with this id.")
-    fields = {name: getattr(found, name) for name in FailedUpdateInFull.model_fields if hasattr(found, name)}
-    fields |= {"payload": payload.as_json(found.body), "payload_base64": payload.as_base64(found.body)}
-    return Response(msgspec.json.encode(fields), media_type="application/json")
+    return Response(msgspec.json.encode(in_full.of(found)), media_type="application/json")
 
 
 @router.post("/bots/{bot_id}/failed-updates/retry", response_model=Result)
@@ -155,5 +169,5 @@ def _cursor(after: str | None) -> Cursor | None:
 def _which(choice: Choice) -> Which:
     if choice.filter is not None:
         given = choice.filter
-        return Asked(given.since, given.to, given.kind, given.chat_id, given.error)
+        return Filter(given.since, given.to, given.kind, given.chat_id, given.error)
     return None if choice.all else [UpdateId(update_id) for update_id in choice.update_ids or ()]

@@ -14,7 +14,7 @@ from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.telemetry import Probes
 from pillarbox.telemetry.probes import App
-from pillarbox_admin import api, pages, problems, signing
+from pillarbox_admin import api, pages, pins, problems, signing
 from pillarbox_admin.access import SignIn
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.database import Database, engine
@@ -58,8 +58,9 @@ async def administer(
         parts = Parts(
             holders=settings.holders,
             sessions=Sessions(settings.holders),
+            storage=inbox.storage,
             reader=reader,
-            acts=Acts(inbox.storage, reader),
+            acts=Acts(inbox.storage),
             outbound=outbound,
             drawing=Drawing(),
         )
@@ -78,7 +79,7 @@ def build(parts: Parts, probes: Probes) -> App:
         separate_input_output_schemas=False,
     )
     app.state.parts = parts
-    for part in (api, pages, signing):
+    for part in (api, pins, pages, signing):
         app.include_router(part.router)
     problems.install(app, notice)
     return _guarded(app, probes)

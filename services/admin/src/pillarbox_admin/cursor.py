@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pillarbox.ids import RowId
+from pillarbox.inbox import Place
 from pillarbox_admin.problems import Problem
 
 LARGEST = 2**63 - 1
@@ -17,6 +18,10 @@ class Cursor:
 
     at: datetime
     row: RowId
+
+    @property
+    def place(self) -> Place:
+        return Place(self.at, self.row)
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(f"{self.at.isoformat()}|{self.row}".encode()).decode().rstrip("=")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox.inbox import FailedUpdate, Storage
+from pillarbox.inbox import FailedUpdate, Filter, Storage
+from pillarbox.inbox.filtering import error_type
 from pillarbox_admin.cursor import Cursor
-from pillarbox_admin.reader import PLACE, TYPE, Asked, Page
+from pillarbox_admin.reader import PLACE, Page
 
 BATCH = 500
 
@@ -66,29 +67,22 @@ class InboxReader:
         newest = await self._storage.failed_updates(bot_id, limit=1)
         return BotRow(bot_id, counts.pending, counts.failed, newest[0].failed_at if newest else None)
 
-    async def failed(self, bot_id: BotId, asked: Asked, after: Cursor | None, limit: int) -> Page:
+    async def failed(self, bot_id: BotId, asked: Filter, after: Cursor | None, limit: int) -> Page:
         """From the newest failure to the oldest."""
-        rows: list[FailedRow] = []
-        async for row in self._matching(bot_id, asked):
-            if after is None or (row.failed_at, row.row) < (after.at, after.row):
-                rows.append(row)
-            if len(rows) > limit:
-                last = rows[limit - 1]
-                return Page(rows[:limit], Cursor(last.failed_at, last.row))
-        return Page(rows, None)
+        found = await self._storage.failed_updates(
+            bot_id, before=after.place if after else None, limit=limit + 1, matching=asked
+        )
+        last = found[limit - 1] if len(found) > limit else None
+        return Page([_row(f) for f in found[:limit]], Cursor(last.failed_at, last.row) if last else None)
 
     async def failed_update(self, bot_id: BotId, update_id: UpdateId, row: RowId | None) -> FailedRow | None:
         """With its body; the newest of those with this id, unless `row` names one."""
-        async for found in self._matching(bot_id, Asked()):
+        async for found in self._matching(bot_id, Filter()):
             if found.update_id == update_id and row in (None, found.row):
                 return found
         return None
 
-    async def failed_ids(self, bot_id: BotId, asked: Asked) -> list[UpdateId]:
-        found = [(row.row, row.update_id) async for row in self._matching(bot_id, asked)]
-        return [update_id for _, update_id in sorted(found)]
-
-    async def groups(self, bot_id: BotId, asked: Asked) -> list[GroupRow]:
+    async def groups(self, bot_id: BotId, asked: Filter) -> list[GroupRow]:
         """Type, place and number of the failures, the most frequent first."""
         tally = Counter([(row.type, row.place) async for row in self._matching(bot_id, asked)])
         groups = [GroupRow(type_, place, number) for (type_, place), number in tally.items()]
@@ -98,21 +92,19 @@ class InboxReader:
         """None: a storage counts them and does not show them."""
         return Page([], None)
 
-    async def _matching(self, bot_id: BotId, asked: Asked) -> AsyncIterator[FailedRow]:
+    async def _matching(self, bot_id: BotId, asked: Filter) -> AsyncIterator[FailedRow]:
         before: FailedUpdate | None = None
         while True:
-            batch = await self._storage.failed_updates(bot_id, before=before, limit=BATCH)
+            batch = await self._storage.failed_updates(bot_id, before=before, limit=BATCH, matching=asked)
             for failed in batch:
-                row = _row(failed)
-                if _matches(row, asked):
-                    yield row
+                yield _row(failed)
             if len(batch) < BATCH:
                 return
             before = batch[-1]
 
 
 def _row(failed: FailedUpdate) -> FailedRow:
-    found, place = re.search(TYPE, failed.error), re.search(PLACE, failed.error)
+    place = re.search(PLACE, failed.error)
     return FailedRow(
         row=failed.row,
         update_id=failed.update_id,
@@ -121,20 +113,10 @@ def _row(failed: FailedUpdate) -> FailedRow:
         failed_at=failed.failed_at,
         runs=failed.runs,
         error=failed.error,
-        type=found[1] if found else failed.error,
+        type=error_type(failed.error),
         place=place[1] if place else "",
         user_id=failed.user_id,
         lane=failed.lane,
         accepted_at=failed.accepted_at,
         body=failed.body,
-    )
-
-
-def _matches(row: FailedRow, asked: Asked) -> bool:
-    return (
-        (asked.since is None or row.failed_at >= asked.since)
-        and (asked.until is None or row.failed_at < asked.until)
-        and (asked.kind is None or row.kind == asked.kind)
-        and (asked.chat_id is None or row.chat_id == asked.chat_id)
-        and (asked.error is None or row.type == asked.error)
     )

@@ -9,15 +9,13 @@ from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox.inbox import Moved
+from pillarbox.inbox import Filter, Moved, Which
 from pillarbox_admin import payload, shown
 from pillarbox_admin.access import same_site, session
-from pillarbox_admin.acts import Which
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.holders import Holder, Right
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import Problem
-from pillarbox_admin.reader import Asked
 from pillarbox_admin.views import INT64, Id
 
 ROWS = 100
@@ -153,7 +151,7 @@ async def discard(
     return given.drawing.page(request, "confirm.html", bot_id=bot_id, choice=choice, count=count)
 
 
-def _asked(words: Mapping[str, str]) -> Asked:
+def _asked(words: Mapping[str, str]) -> Filter:
     """A filter from a form's fields, where an empty one is none."""
     chat = words.get("chat_id", "").strip()
     try:
@@ -162,7 +160,7 @@ def _asked(words: Mapping[str, str]) -> Asked:
         chat_id = INT64 + 1
     if chat_id is not None and abs(chat_id) > INT64:
         raise Problem(422, "A chat is a whole number, such as -1001234567890.")
-    return Asked(
+    return Filter(
         kind=_word(words, "kind"),
         chat_id=chat_id,
         error=_word(words, "error"),
@@ -173,7 +171,7 @@ def _word(words: Mapping[str, str], name: str) -> str | None:
     return words.get(name, "").replace("\0", "").strip() or None
 
 
-def _filter(asked: Asked) -> dict[str, str]:
+def _filter(asked: Filter) -> dict[str, str]:
     """The fields of a form that `_asked` reads as this filter."""
     fields = {"error": asked.error, "kind": asked.kind, "chat_id": asked.chat_id}
     return {name: str(value) for name, value in fields.items() if value is not None}

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from pillarbox.inbox import Storage
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.drawing import Drawing
 from pillarbox_admin.holders import Holders
@@ -18,6 +19,7 @@ from pillarbox_admin.sessions import Sessions
 class Parts:
     holders: Holders
     sessions: Sessions
+    storage: Storage
     reader: Reader | InboxReader
     acts: Acts
     outbound: Outbound

@@ -9,25 +9,13 @@ from sqlalchemy import ColumnElement, Row, Select, Subquery, func, select, true,
 
 from pillarbox.db.schema import bots, failed, lanes, malformed, updates
 from pillarbox.ids import BotId, RowId, UpdateId
+from pillarbox.inbox.filtering import TYPE, Filter
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.database import Database
 
 LIMIT = 200
 
-TYPE = r"^([A-Za-z_][A-Za-z0-9_.]*)(?=:| at |$)"
 PLACE = r" at ([^ ]+)$"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Which failed updates: everything that is given must hold."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-    kind: str | None = None
-    chat_id: int | None = None
-    error: str | None = None
-    """The error's type, such as `KeyError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class Reader:
     async def bots(self) -> Sequence[Row[Any]]:
         return await self._database.ask(_bots())
 
-    async def failed(self, bot_id: BotId, asked: Asked, after: Cursor | None, limit: int) -> Page:
+    async def failed(self, bot_id: BotId, asked: Filter, after: Cursor | None, limit: int) -> Page:
         """From the newest failure to the oldest."""
         query = select(*LISTED).where(*_matching(bot_id, asked))
         return await self._page(query, failed.c.failed_at, failed.c.row_id, after, limit)
@@ -61,11 +49,7 @@ class Reader:
         )
         return rows[0] if rows else None
 
-    async def failed_ids(self, bot_id: BotId, asked: Asked) -> list[UpdateId]:
-        query = select(failed.c.update_id).where(*_matching(bot_id, asked)).order_by(failed.c.row_id)
-        return [UpdateId(row.update_id) for row in await self._database.ask(query)]
-
-    async def groups(self, bot_id: BotId, asked: Asked) -> Sequence[Row[Any]]:
+    async def groups(self, bot_id: BotId, asked: Filter) -> Sequence[Row[Any]]:
         """Type, place and number of the failures, the most frequent first."""
         query = (
             select(_type().label("type"), _place().label("place"), func.count().label("number"))
@@ -118,7 +102,7 @@ LISTED = (
 IN_FULL = (failed.c.user_id, failed.c.lane, failed.c.accepted_at, failed.c.body)
 
 
-def _matching(bot_id: BotId, asked: Asked) -> list[ColumnElement[bool]]:
+def _matching(bot_id: BotId, asked: Filter) -> list[ColumnElement[bool]]:
     conditions = [
         failed.c.bot_id == bot_id,
         None if asked.since is None else failed.c.failed_at >= asked.since,

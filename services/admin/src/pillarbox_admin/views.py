@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from pillarbox.inbox import Moved
+from pillarbox.inbox.fingerprints import fingerprint_of
 
 INT64 = 2**63 - 1
 
@@ -38,6 +39,16 @@ class Bot(View):
     newest_failed: datetime | None
 
 
+class BotCounts(View):
+    bot_id: Id = Field(examples=[123456])
+    pending: int = Field(description="updates that are stored and not yet done, running ones too")
+    failed: int
+    failed_trimmed: int = Field(description="failed updates that the list had no room for, ever")
+    malformed: int
+    malformed_trimmed: int
+    outbox: int = Field(description="messages that are not yet in the queue")
+
+
 class Bots(View):
     items: list[Bot]
 
@@ -63,6 +74,25 @@ class FailedUpdateInFull(FailedUpdate):
     accepted_at: datetime
     payload: Any = Field(description="the update as JSON, as Telegram wrote it; null where it is no JSON")
     payload_base64: str = Field(description="the same, byte for byte")
+
+
+class FailedUpdatesInFull(View):
+    items: list[FailedUpdateInFull]
+    next: str | None
+
+
+class PinView(View):
+    user_id: Id = Field(examples=[42])
+    fingerprint: str = Field(examples=["3F1A9C0D52E7B8A46C110D93E2F47A559B10C6D2"])
+    pinned_at: datetime
+
+
+class Key(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    fingerprint: Annotated[str, Field(max_length=200), AfterValidator(fingerprint_of)] = Field(
+        description="40 or 64 hexadecimal digits", examples=["3F1A9C0D52E7B8A46C110D93E2F47A559B10C6D2"]
+    )
 
 
 class MalformedBody(View):
