@@ -1,6 +1,7 @@
 """The file of SQLiteStorage: who may read it, what else it may not be, how it is copied."""
 
 import asyncio
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ from pillarbox.errors import SettingError, StorageError, StorageRefused, Storage
 from pillarbox.ids import BotId
 from pillarbox.inbox import Limits, Storage
 from pillarbox.inbox.contract.given import drained, failed, update
-from pillarbox.inbox.sqlite import SQLiteStorage, connection, files, schema
+from pillarbox.inbox.sqlite import SQLiteStorage, connection, files, schema, statements
 
 BOT = BotId(42)
 
@@ -226,6 +227,35 @@ async def _write(storage: Storage) -> None:
     for n in range(1000, 1_000_000):
         await storage.accept([update(n, n % 7)])
         await asyncio.sleep(0)
+
+
+SMALL = ("SCAN CONSTANT ROW", "SCAN numbers", "INDEX lanes_")  # one row; lanes that are leased
+
+
+def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
+    """Whatever waits in it, a call costs the same."""
+    db = connection.connect(tmp_path / "bot.db")
+    verbs = ("SELECT", "INSERT", "UPDATE", "DELETE")
+    hot = {n: s for n, s in vars(statements).items() if isinstance(s, str) and s.strip().startswith(verbs)}
+    del hot["FAILED_BOTS"]  # of the sweep
+    assert len(hot) > 40
+    for name, statement in hot.items():
+        numbered = [int(number) for number in re.findall(r"\?(\d)", statement)]
+        marks = max(numbered) if numbered else statement.count("?")
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", [None] * marks)]
+        assert not [s for s in plan if s.startswith("SCAN") and not any(w in s for w in SMALL)], (name, plan)
+    db.close()
+
+
+async def test_opening_can_be_cut_and_tried_again(tmp_path: Path) -> None:
+    storage = SQLiteStorage(tmp_path / "bot.db")
+    opening = asyncio.create_task(storage.open())
+    await asyncio.sleep(0)
+    opening.cancel()
+    await asyncio.wait({opening})
+    await storage.open()
+    assert len(await storage.accept([update(1)])) == 1
+    await storage.close()
 
 
 def test_nothing_else_of_the_package_needs_pytest() -> None:

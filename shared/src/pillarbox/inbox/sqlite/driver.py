@@ -53,12 +53,15 @@ class _Call(Generic[T]):
             self.answer.set_result(self.value)  # type: ignore[arg-type]
 
 
+Asked = queue.SimpleQueue[_Call[Any] | None]
+
+
 class Driver:
     """One connection and the thread that it belongs to."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._calls: queue.SimpleQueue[_Call[Any] | None] = queue.SimpleQueue()
+        self._calls: Asked = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
@@ -66,12 +69,15 @@ class Driver:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[None] = loop.create_future()
         ready = _Call(lambda _: None, answer, loop)
-        self._thread = threading.Thread(target=self._serve, args=(ready,), name="sqlite", daemon=True)
+        self._calls = queue.SimpleQueue()
+        arguments = (self._calls, ready)
+        self._thread = threading.Thread(target=self._serve, args=arguments, name="sqlite", daemon=True)
         self._thread.start()
         try:
             await asyncio.shield(answer)
         except BaseException:
             self._thread = None
+            self._calls.put(None)  # it may still be opening, for nobody
             raise
 
     async def call(self, work: Work[T]) -> T:
@@ -114,7 +120,7 @@ class Driver:
 
     # the thread
 
-    def _serve(self, ready: _Call[None]) -> None:
+    def _serve(self, asked: Asked, ready: _Call[None]) -> None:
         try:
             db = connect(self._path)
         except Exception as error:  # whatever it is, the caller of `start` is told
@@ -123,24 +129,25 @@ class Driver:
             return
         _deliver([ready])
         try:
-            while calls := self._waiting():
+            while calls := _waiting(asked):
                 _run(db, calls)
                 _deliver(calls)
         finally:
             db.close()
 
-    def _waiting(self) -> list[_Call[Any]]:
-        """All that wait, at least one; none when the thread has to end."""
-        calls: list[_Call[Any]] = []
-        call = self._calls.get()
-        while call is not None:
-            calls.append(call)
-            if len(calls) == MOST or self._calls.empty():
-                return calls
-            call = self._calls.get()
-        if calls:
-            self._calls.put(None)
-        return calls
+
+def _waiting(asked: Asked) -> list[_Call[Any]]:
+    """All that wait, at least one; none when the thread has to end."""
+    calls: list[_Call[Any]] = []
+    call = asked.get()
+    while call is not None:
+        calls.append(call)
+        if len(calls) == MOST or asked.empty():
+            return calls
+        call = asked.get()
+    if calls:
+        asked.put(None)
+    return calls
 
 
 def _run(db: sqlite3.Connection, calls: Sequence[_Call[Any]]) -> None:
