@@ -238,6 +238,7 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
     verbs = ("SELECT", "INSERT", "UPDATE", "DELETE")
     hot = {n: s for n, s in vars(statements).items() if isinstance(s, str) and s.strip().startswith(verbs)}
     del hot["FAILED_BOTS"]  # of the sweep
+    del hot["KNOWS"]  # asks whether there is any row at all
     assert len(hot) > 40
     for name, statement in hot.items():
         numbered = [int(number) for number in re.findall(r"\?(\d)", statement)]
