@@ -1,6 +1,7 @@
 """Filing into the lanes, on a real Valkey."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -25,11 +26,11 @@ def message(chat: int, text: str, **more: object) -> bytes:
     return encode(Envelope("sendMessage", {"chat_id": chat, "text": text}, bot=BOT, **more))  # type: ignore[arg-type]
 
 
-async def texts(redis: "Redis", lane: str) -> list[bytes]:
+async def texts(redis: Any, lane: str) -> list[bytes]:
     return [line.partition(b"\n")[2] for line in await redis.lrange(f"{QUEUE}:lane:{lane}", 0, -1)]
 
 
-async def test_files_in_order_inside_each_lane(redis: "Redis") -> None:
+async def test_files_in_order_inside_each_lane(redis: Any) -> None:
     filings = [Filing(message(n % 3, str(n)), id=f"7:{n}:0") for n in range(600)]
     assert await Lanes(redis, QUEUE).file(filings) == Filed(filed=600)
     for chat in range(3):
@@ -39,7 +40,7 @@ async def test_files_in_order_inside_each_lane(redis: "Redis") -> None:
     assert await redis.hget(f"{QUEUE}:depth:7", "interactive") == b"600"
 
 
-async def test_the_same_id_is_filed_once(redis: "Redis") -> None:
+async def test_the_same_id_is_filed_once(redis: Any) -> None:
     lanes = Lanes(redis, QUEUE)
     one = Filing(message(1, "a"), id="7:1:0")
     assert await lanes.file([one, one]) == Filed(filed=1, repeats=1)
@@ -47,7 +48,7 @@ async def test_the_same_id_is_filed_once(redis: "Redis") -> None:
     assert 86000 < await redis.ttl(f"{QUEUE}:id:7:7:1:0") <= 86400
 
 
-async def test_what_is_no_message_is_dead_and_the_next_goes_on(redis: "Redis") -> None:
+async def test_what_is_no_message_is_dead_and_the_next_goes_on(redis: Any) -> None:
     filings = [
         Filing(b"nonsense", bot=BOT, id="7:1:0"),
         Filing(b"", bot=BOT, id="7:1:1"),
@@ -65,14 +66,14 @@ async def test_what_is_no_message_is_dead_and_the_next_goes_on(redis: "Redis") -
     assert await redis.lrange(f"{QUEUE}:kept", 0, -1) == [b"\x80\x04K\x01."]
 
 
-async def test_a_message_without_a_bot_takes_the_filing_s_or_is_dead(redis: "Redis") -> None:
+async def test_a_message_without_a_bot_takes_the_filing_s_or_is_dead(redis: Any) -> None:
     element = encode(Envelope("sendMessage", {"chat_id": 5, "text": "a"}))
     assert await Lanes(redis, QUEUE).file([Filing(element, bot=BOT), Filing(element)]) == Filed(1, 0, 1)
     assert await texts(redis, "7:interactive:5") == [element]
     assert await redis.zcard(f"{QUEUE}:dead:-") == 1
 
 
-async def test_dead_messages_are_bounded_newest_first(redis: "Redis") -> None:
+async def test_dead_messages_are_bounded_newest_first(redis: Any) -> None:
     lanes = Lanes(redis, QUEUE, max_dead=10)
     await lanes.file([Filing(b"nonsense %d" % n, bot=BOT) for n in range(25)])
     bodies = (await redis.hgetall(f"{QUEUE}:dead:7:body")).values()
@@ -80,7 +81,7 @@ async def test_dead_messages_are_bounded_newest_first(redis: "Redis") -> None:
     assert await redis.hget(f"{QUEUE}:numbers", "trimmed") == b"15"
 
 
-async def test_dead_messages_are_discarded_and_retried(redis: "Redis") -> None:
+async def test_dead_messages_are_discarded_and_retried(redis: Any) -> None:
     await Lanes(redis, QUEUE).file([Filing(b"\xff one", bot=BOT), Filing(b"two", bot=BOT)])
     two, one = await dead(redis, QUEUE, 10)
     assert (two.element, one.element) == (b"two", b"\xff one")

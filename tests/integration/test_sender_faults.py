@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -47,19 +48,19 @@ async def texts(control: SimulatorClient) -> list[str]:
     return [str(call["params"]["text"]) for call in await control.effects()]
 
 
-async def idle(redis: "Redis") -> bool:
+async def idle(redis: Any) -> bool:
     try:
         return await waiting(redis) == 0
     except RedisError:
         return False
 
 
-async def up(redis: "Redis", name: str) -> None:
+async def up(redis: Any, name: str) -> None:
     await until(lambda: redis.exists(f"{QUEUE}:heartbeat:{name}"))
 
 
 async def test_killed_after_the_take_and_before_the_filing(
-    redis: "Redis", control: SimulatorClient, make: Make
+    redis: Any, control: SimulatorClient, make: Make
 ) -> None:
     """What another worker left in its list is filed first, in order, and the list is forgotten."""
     await redis.rpush(f"{QUEUE}:processing:gone", *(message(1, str(n)) for n in range(300)))
@@ -72,7 +73,7 @@ async def test_killed_after_the_take_and_before_the_filing(
 
 
 async def test_an_element_that_ends_the_process_each_time_is_dead_the_fourth_time(
-    redis: "Redis", control: SimulatorClient, make: Make
+    redis: Any, control: SimulatorClient, make: Make
 ) -> None:
     await redis.rpush(f"{QUEUE}:processing:gone", message(1, "poison"), message(1, "good"))
     await redis.sadd(f"{QUEUE}:lists", "gone")
@@ -83,7 +84,7 @@ async def test_an_element_that_ends_the_process_each_time_is_dead_the_fourth_tim
     assert [item["reason"] for item in await dead(redis, "-")] == ["poison"]
 
 
-async def test_killed_during_a_send(redis: "Redis", control: SimulatorClient, make: Make) -> None:
+async def test_killed_during_a_send(redis: Any, control: SimulatorClient, make: Make) -> None:
     """One is sent when it is killed, and took effect: one copy more. One is held: it is dead, in doubt."""
     await control.faults([{"kind": "hang_after", "times": 2}])
     one, two = make("one"), make("two")
@@ -105,7 +106,7 @@ async def sends(control: SimulatorClient, count: int) -> bool:
 
 
 async def test_killed_after_the_answer_and_before_the_record(
-    valkey: ValkeyServer, redis: "Redis", simulator: Running, control: SimulatorClient, make: Make
+    valkey: ValkeyServer, redis: Any, simulator: Running, control: SimulatorClient, make: Make
 ) -> None:
     """Redis stands still while calls are answered, so that no end of them is recorded before the kill."""
     await redis.rpush(QUEUE, *(message(n + 1, str(n)) for n in range(4000)))
@@ -129,7 +130,7 @@ async def test_killed_after_the_answer_and_before_the_record(
     assert await dead(redis) == []
 
 
-async def sending(redis: "Redis") -> bool:
+async def sending(redis: Any) -> bool:
     for incarnation in await redis.hgetall(f"{QUEUE}:workers"):
         if await redis.hlen(f"{QUEUE}:claims:{incarnation.decode()}"):
             return True
@@ -137,7 +138,7 @@ async def sending(redis: "Redis") -> bool:
 
 
 async def test_redis_is_killed_under_load(
-    valkey: ValkeyServer, redis: "Redis", control: SimulatorClient, make: Make
+    valkey: ValkeyServer, redis: Any, control: SimulatorClient, make: Make
 ) -> None:
     for n in range(2000):
         await redis.rpush(QUEUE, message(n % 40 + 1, str(n)))
@@ -159,7 +160,7 @@ async def test_redis_is_killed_under_load(
 
 
 async def test_a_door_s_holder_that_was_paused_comes_back(
-    redis: "Redis", control: SimulatorClient, make: Make
+    redis: Any, control: SimulatorClient, make: Make
 ) -> None:
     one, two = make("one"), make("two")
     async with senders([one]):
@@ -182,9 +183,7 @@ async def test_a_door_s_holder_that_was_paused_comes_back(
         assert await control.settle(151, 30)
 
 
-async def test_a_clean_stop_ends_what_is_being_sent(
-    redis: "Redis", control: SimulatorClient, make: Make
-) -> None:
+async def test_a_clean_stop_ends_what_is_being_sent(redis: Any, control: SimulatorClient, make: Make) -> None:
     await control.faults([{"kind": "hang", "times": 5, "seconds": 2}])
     one = make("one")
     async with senders([one]):
@@ -199,7 +198,7 @@ async def test_a_clean_stop_ends_what_is_being_sent(
     assert await redis.llen(f"{QUEUE}:processing:one") == 0
 
 
-async def test_what_a_stop_cuts_off_is_in_doubt(redis: "Redis", control: SimulatorClient, make: Make) -> None:
+async def test_what_a_stop_cuts_off_is_in_doubt(redis: Any, control: SimulatorClient, make: Make) -> None:
     await control.faults([{"kind": "hang"}])
     one = make("one", SEND_TIMEOUT="4", STOP_TIMEOUT="4.5")
     async with senders([one]):
@@ -213,7 +212,7 @@ async def test_what_a_stop_cuts_off_is_in_doubt(redis: "Redis", control: Simulat
     assert await redis.hget(f"{QUEUE}:heads", "700001:interactive:1") == b"0 0 1"
 
 
-async def test_a_name_whose_heartbeat_lives_gets_a_suffix(redis: "Redis", make: Make, tmp_path: Path) -> None:
+async def test_a_name_whose_heartbeat_lives_gets_a_suffix(redis: Any, make: Make, tmp_path: Path) -> None:
     async with senders([make("same")]):
         await up(redis, "same")
         async with senders([make("same")]):
@@ -221,7 +220,7 @@ async def test_a_name_whose_heartbeat_lives_gets_a_suffix(redis: "Redis", make: 
 
 
 async def test_starts_without_redis_and_goes_on_when_it_comes(
-    valkey: ValkeyServer, redis: "Redis", control: SimulatorClient, make: Make
+    valkey: ValkeyServer, redis: Any, control: SimulatorClient, make: Make
 ) -> None:
     await redis.rpush(QUEUE, message(1, "a"))
     valkey.kill()

@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from redis.asyncio import Redis
-
 from tests.support.simulator import BOT_ID, TOKEN
 
 QUEUE = "pillarbox:outbound"
@@ -102,7 +100,7 @@ async def senders(processes: Iterable[SenderProcess]) -> AsyncIterator[list[Send
             await process.end()
 
 
-async def waiting(redis: "Redis", bot: int = BOT_ID, queue: str = QUEUE) -> int:
+async def waiting(redis: Any, bot: int = BOT_ID, queue: str = QUEUE) -> int:
     """Messages that are not settled: in doors, processing lists and lanes."""
     total = sum(int(n) for n in (await redis.hgetall(f"{queue}:depth:{bot}")).values())
     for door in (queue, f"{queue}:bulk"):
@@ -112,7 +110,7 @@ async def waiting(redis: "Redis", bot: int = BOT_ID, queue: str = QUEUE) -> int:
     return total
 
 
-async def dead(redis: "Redis", bot: int | str = BOT_ID, queue: str = QUEUE) -> list[dict[str, Any]]:
+async def dead(redis: Any, bot: int | str = BOT_ID, queue: str = QUEUE) -> list[dict[str, Any]]:
     """What is listed as dead, oldest first: the JSON of each, with its `element`."""
     found = []
     for number in await redis.zrange(f"{queue}:dead:{bot}", 0, -1):

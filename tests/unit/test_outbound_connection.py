@@ -1,5 +1,7 @@
 """How Redis is connected to: nothing is repeated, and every answer is bytes, whatever the URL asks for."""
 
+from typing import Any
+
 import pytest
 from pydantic import SecretStr
 from redis.exceptions import OutOfMemoryError, ResponseError
@@ -21,7 +23,7 @@ from pillarbox.settings import RedisSettings
 @pytest.mark.parametrize("blocking", [False, True])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 async def test_no_url_changes_what_loses_messages(url: str, blocking: bool) -> None:
-    client = connect(RedisSettings(redis_url=SecretStr(url), redis_timeout=3), blocking=blocking)
+    client: Any = connect(RedisSettings(redis_url=SecretStr(url), redis_timeout=3), blocking=blocking)
     connection = client.connection_pool.make_connection()
     assert connection.retry.get_retries() == 0
     assert connection.socket_timeout == 3
