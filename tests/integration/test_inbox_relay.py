@@ -10,6 +10,7 @@ from pillarbox.inbox.postgres import PostgresStorage
 from tests.support.inbox import incoming, opened, query
 
 Key = tuple[str, int, int]
+BEHIND = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle' AND query = 'COMMIT' AND datname = current_database()"
 
 
 class Filed:
@@ -102,6 +103,26 @@ async def test_a_lane_is_with_one_relay_at_a_time(postgres_url: str) -> None:
         assert await task == 3
         assert await other.relay(passed, 100) == 5
         assert held.keys + passed.keys[2:] == sorted(held.keys + passed.keys[2:])
+
+
+async def test_a_row_behind_another_relays_leaves_soon_after_it(postgres_url: str) -> None:
+    """Nobody rings for it again: the one that holds the first row does not know of the second."""
+    async with opened(postgres_url) as one, opened(postgres_url) as other:
+        await one.accept([incoming(1)])
+        await finish_all(one, each=1)
+        gate = asyncio.Event()
+        held, behind = Filed(gate), Filed()
+        task = asyncio.create_task(one.relay(held, 1))
+        await held.begun.wait()
+        await one.accept([incoming(2)])
+        await finish_all(one, each=1)
+        second = asyncio.create_task(other.relay(behind, 100))
+        while not query(postgres_url, BEHIND):  # noqa: ASYNC110 - the database's own state
+            await asyncio.sleep(0.001)
+        gate.set()
+        assert (await task, await second) == (1, 1)
+        assert held.keys < behind.keys
+        assert query(postgres_url, "SELECT 1 FROM outbox") == []
 
 
 async def test_more_rows_of_one_update_than_a_batch(postgres_url: str) -> None:

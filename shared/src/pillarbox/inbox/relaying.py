@@ -1,5 +1,6 @@
 """The relay: outbox rows leave in one transaction with what files them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from pillarbox.ids import BotId, RowId
@@ -8,13 +9,32 @@ from pillarbox.inbox.arrays import Int4s, Int8s
 from pillarbox.inbox.connections import AsyncLink, Pool, deadline, rows
 from pillarbox.inbox.states import OutboxRow
 
+File = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
-async def relay(pool: Pool, file: Callable[[Sequence[OutboxRow]], Awaitable[None]], limit: int) -> int:
+PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
+
+
+async def relay(
+    pool: Pool, file: File, limit: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> int:
+    """Rows that stand behind another relay's are looked at again soon: that one may not know of them."""
+    handed = 0
+    for pause in (*PAUSES, None):
+        taken, left = await _pass(pool, file, limit)
+        handed += taken
+        if not left or pause is None:
+            break
+        await sleep(pause)
+    return handed
+
+
+async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int]:
+    """How many were handed out, and how many were left behind rows of another relay."""
     async with pool.session() as link:
         async with deadline():
             await link.execute(b"BEGIN")
         try:
-            taken = await _take(link, limit)
+            taken, left = await _take(link, limit)
             if taken:
                 await file(taken)
         except BaseException:
@@ -23,14 +43,15 @@ async def relay(pool: Pool, file: Callable[[Sequence[OutboxRow]], Awaitable[None
             raise
         async with deadline():
             await link.execute(b"COMMIT")
-    return len(taken)
+    return len(taken), left
 
 
-async def _take(link: AsyncLink, limit: int) -> list[OutboxRow]:
+async def _take(link: AsyncLink, limit: int) -> tuple[list[OutboxRow], int]:
     async with deadline():
         locked = await rows(link, sql.RELAY_LOCK, [limit])
         if not locked:
-            return []
+            return [], 0
         ours = [Int8s([row_id for row_id, _ in locked]), Int4s([n for _, n in locked])]
         taken = await rows(link, sql.RELAY_TAKE, ours)
-    return [OutboxRow(BotId(bot), lane, RowId(row), n, body) for bot, lane, row, n, body in taken]
+    filed = [OutboxRow(BotId(bot), lane, RowId(row), n, body) for bot, lane, row, n, body in taken]
+    return filed, len(locked) - len(filed)
