@@ -10,7 +10,8 @@ from pillarbox.inbox.postgres import PostgresStorage
 from tests.support.inbox import incoming, opened, query
 
 Key = tuple[str, int, int]
-BEHIND = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle' AND query = 'COMMIT' AND datname = current_database()"
+WAITS = "state = 'idle' AND query = 'COMMIT'"
+BEHIND = f"SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND {WAITS}"
 
 
 class Filed:
