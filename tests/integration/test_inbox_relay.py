@@ -10,8 +10,9 @@ from pillarbox.inbox.postgres import PostgresStorage
 from tests.support.inbox import incoming, opened, query
 
 Key = tuple[str, int, int]
-WAITS = "state = 'idle' AND query = 'COMMIT'"
-BEHIND = f"SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND {WAITS}"
+BEHIND = """
+SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query = 'COMMIT'
+"""
 
 
 class Filed:
