@@ -8,13 +8,14 @@ ONLY ?=
 TESTED := tests.integration.test_contract
 STORAGE ?= $(TESTED):TestMemory $(TESTED):TestSQLite $(TESTED):TestPostgres $(TESTED):TestOwn
 SHORT ?=
+STORE ?=
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Try it
-demo: run-env ## A bot, a chat page and everything between, on this machine: no Docker, no token
-	@$(if $(HANDLERS),HANDLERS=$(HANDLERS)) $(PY) -m pillarbox_solo demo
+demo: run-env ## A bot, a chat page and everything between, on this machine; STORE=postgres: as in production
+	@$(if $(HANDLERS),HANDLERS=$(HANDLERS)) $(PY) -m pillarbox_solo demo $(if $(STORE),--store $(STORE))
 
 up: ## The whole stack in Docker; without BOT_TOKENS with the demo bot
 	@deploy/up
@@ -45,8 +46,8 @@ lock: dev-env ## Resolve the dependencies anew into the two locks
 	@.venv/bin/uv export -q --all-packages --no-emit-workspace --no-annotate --no-header --group build --group dev -o requirements-dev.lock >/dev/null
 
 ##@ Prove it
-faults: dev-env ## Kill everything under load and count: SEEDS=1,2,3
-	@$(PY) -m tests.faults --seeds $(SEEDS)
+faults: dev-env ## Kill everything under load and count: SEEDS=1,2,3 STORE=sqlite
+	@$(PY) -m tests.faults --seeds $(SEEDS) $(if $(STORE),--store $(STORE))
 
 contract: dev-env ## What every storage must show, over ours or one of your own: STORAGE=package.module:Class
 	@$(PY) -m pillarbox.inbox.contract $(STORAGE)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pillarbox_solo import environment, processes
-from pillarbox_solo.demo import SERVICES
+from pillarbox_solo.stores import STORES
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -21,8 +21,9 @@ PATIENCE = 60.0
 class RunningDemo:
     """`start` returns when the demo says that it is up; `output` is all that it wrote."""
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    def __init__(self, folder: Path, log: Path, store: str = "sqlite") -> None:
         self.folder = folder
+        self.store = store
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -31,7 +32,7 @@ class RunningDemo:
         began = time.monotonic()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "pillarbox_solo", "demo", "--folder", str(self.folder)],
+                [sys.executable, "-m", "pillarbox_solo", "demo", *self._options],
                 cwd=ROOT,
                 env=os.environ | given,
                 stdout=log,
@@ -40,6 +41,10 @@ class RunningDemo:
         until(lambda: "Pillarbox is up" in self.output or self._process_ended(), "the demo to be up", self)
         assert "Pillarbox is up" in self.output, self.output
         return time.monotonic() - began
+
+    @property
+    def _options(self) -> list[str]:
+        return ["--folder", str(self.folder), "--store", self.store]
 
     def _process_ended(self) -> bool:
         return self._process is not None and self._process.poll() is not None
@@ -59,12 +64,12 @@ class RunningDemo:
     def pids(self) -> set[int]:
         """Of everything that it started."""
         files = [*(self.folder / "run").glob("*.pid"), self.folder / "postgres" / "data" / "postmaster.pid"]
-        found = {processes.read_pid(file) for file in [*files, self.folder / "valkey" / "valkey.pid"]}
+        found = {processes.read_pid(file) for file in [*files, *self.folder.glob("*valkey/valkey.pid")]}
         return {pid for pid in found if pid is not None}
 
     def ready(self) -> bool:
         """Whether every service says so now."""
-        ports = [self.settings[f"{name.upper()}_PORT"] for name in SERVICES]
+        ports = [self.settings[setting] for setting in STORES[self.store].parts.values()]
         try:
             return all(call(f"http://127.0.0.1:{port}/readyz")["ready"] for port in ports)
         except OSError:

@@ -1,9 +1,10 @@
 """The command `run` of `pillarbox`."""
 
 import gc
+from typing import NoReturn
 
 
-def run() -> None:
+def run() -> NoReturn:
     """All services in one process: set BOT_TOKENS, HANDLERS, WEBHOOK_URL and WEBHOOK_SECRET."""
     gc.disable()  # what aiogram builds stays for good: without collections it loads a quarter faster
     from pillarbox import process

@@ -6,7 +6,7 @@ Secrets and ports are made once and kept; a port that is taken today is replaced
 import os
 import secrets
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from pillarbox_solo.ports import HOST, free_port
@@ -21,7 +21,15 @@ PORTS = {
     "VALKEY_PORT": 0,
 }
 HANDLERS = "examples.echo_bot.bot"
-OURS = {"DATABASE_DIRECT_URL", "STORAGE", "RECEIVE", "TELEGRAM_PROXY", "ALLOW_UNSAFE_DURABILITY"}
+OURS = {
+    "DATABASE_DIRECT_URL",
+    "REDIS_URL",
+    "STORAGE",
+    "RECEIVE",
+    "TELEGRAM_PROXY",
+    "ALLOW_UNSAFE_DURABILITY",
+    "VALKEY_FOLDER",
+}
 
 
 def _bot_token() -> str:
@@ -35,9 +43,11 @@ SECRETS: dict[str, Callable[[], str]] = {
 }
 
 
-def compose(kept: Mapping[str, str], given: Mapping[str, str], folder: Path) -> dict[str, str]:
+def compose(
+    kept: Mapping[str, str], given: Mapping[str, str], folder: Path, ports: Collection[str] = PORTS
+) -> dict[str, str]:
     """The settings of this start, out of those of the last one. `HANDLERS` may be `given`."""
-    settings = {name: kept.get(name) or make() for name, make in SECRETS.items()} | _ports(kept)
+    settings = {name: kept.get(name) or make() for name, make in SECRETS.items()} | _ports(kept, ports)
     address = {service: f"http://{HOST}:{settings[f'{service}_PORT']}" for service in ("INGEST", "SIMULATOR")}
     return (
         settings
@@ -50,19 +60,20 @@ def compose(kept: Mapping[str, str], given: Mapping[str, str], folder: Path) -> 
             "STOP_TIMEOUT": "10",
             "LEASE": "5",
         }
-        | {f"{name.removesuffix('_PORT')}_HOST": HOST for name in PORTS if PORTS[name]}
+        | {f"{name.removesuffix('_PORT')}_HOST": HOST for name in ports if PORTS[name]}
     )
 
 
 def replaced(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of ports that could not be the usual ones, with the ports that were taken instead."""
-    return {name: settings[name] for name, usual in PORTS.items() if usual and settings[name] != str(usual)}
+    usual = {name: str(port) for name, port in PORTS.items() if port and name in settings}
+    return {name: settings[name] for name, port in usual.items() if settings[name] != port}
 
 
-def _ports(kept: Mapping[str, str]) -> dict[str, str]:
+def _ports(kept: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
     ports: dict[str, str] = {}
-    for name, preferred in PORTS.items():
-        wanted = preferred or int(kept.get(name, 0))
+    for name in names:
+        wanted = PORTS[name] or int(kept.get(name, 0))
         ports[name] = str(free_port(wanted, {int(port) for port in ports.values()}))
     return ports
 
