@@ -22,6 +22,7 @@ TOKENS = {
     "operator": ("read+act", "operator-token-of-tests"),
     "insider": ("read+payload", "insider-token-of-tests"),
     "robot": ("act", "robot-token-of-the-tests"),
+    "master": ("read+act+payload", "master-token-of-the-tests"),
 }
 BODY = b'{"update_id": 9007199254740993, "message":  {"text": "h\\ud800i", "n": 1.50}}'
 

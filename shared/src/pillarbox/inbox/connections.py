@@ -71,7 +71,8 @@ class Link(Connection[Row]):
             raise
 
 
-async def connect(url: str) -> AsyncLink:
+async def connect(url: str, **options: str) -> AsyncLink:
+    """`options` are libpq's own."""
     return await AsyncLink.connect(
         url,
         autocommit=True,
@@ -79,6 +80,7 @@ async def connect(url: str) -> AsyncLink:
         cursor_factory=AsyncRawCursor,
         application_name="pillarbox",
         **KEEPALIVE,
+        **options,
     )
 
 
@@ -149,7 +151,7 @@ class Pool:
     async def _take(self) -> AsyncLink:
         while self._idle:
             link = self._idle.pop()
-            if not link.closed and not _spoken_to(link):
+            if not link.closed and not spoken_to(link):
                 return link
             link.pgconn.finish()
         return await connect(self._url)
@@ -160,7 +162,7 @@ class Pool:
             await self._idle.pop().close()
 
 
-def _spoken_to(link: AsyncLink) -> bool:
+def spoken_to(link: AsyncLink | Link) -> bool:
     """An idle connection with something to read was ended by the server, as in a restart."""
     poll = select.poll()
     poll.register(link.pgconn.socket, select.POLLIN)

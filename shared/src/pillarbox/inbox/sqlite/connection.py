@@ -52,7 +52,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """For the thread that calls it. SettingError: a file that cannot be ours; else StorageUnavailable."""
     files.prepare(path)
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, cached_statements=256)
-    try:
+    with _closed_unless_ours(db, path):
         filters.define(db)
         _keep(db)
         with transaction(db):
@@ -60,6 +60,32 @@ def connect(path: Path) -> sqlite3.Connection:
             # The queue remembers a day of ids, which hold row numbers: a new file, or a restored backup,
             # must not give one of them again.
             db.execute(statements.FORWARD, (micros(time.time()),))
+    return db
+
+
+def attach(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
+    """Beside the process that handles the bots; makes no file and changes no schema. Raises as `connect`."""
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise SettingError(f"DATABASE_URL: {path} cannot be opened ({error.strerror})") from None
+    if not there:
+        raise SettingError(f"DATABASE_URL: there is no file {path}; name the one of `pillarbox run`")
+    address = f"{path.resolve().as_uri()}?mode=rw"
+    db = sqlite3.connect(
+        address, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=not any_thread
+    )
+    with _closed_unless_ours(db, path):
+        schema.check(db)
+        filters.define(db)
+        db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+@contextmanager
+def _closed_unless_ours(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    try:
+        yield
     except sqlite3.Error as error:
         db.close()
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
@@ -68,7 +94,6 @@ def connect(path: Path) -> sqlite3.Connection:
     except BaseException:
         db.close()
         raise
-    return db
 
 
 def _keep(db: sqlite3.Connection) -> None:

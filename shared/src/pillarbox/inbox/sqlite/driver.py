@@ -59,8 +59,9 @@ Asked = queue.SimpleQueue[_Call[Any] | None]
 class Driver:
     """One connection and the thread that it belongs to."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, connect: Callable[[Path], sqlite3.Connection] = connect) -> None:
         self._path = path
+        self._connect = connect
         self._calls: Asked = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -122,7 +123,7 @@ class Driver:
 
     def _serve(self, asked: Asked, ready: _Call[None]) -> None:
         try:
-            db = connect(self._path)
+            db = self._connect(self._path)
         except Exception as error:  # whatever it is, the caller of `start` is told
             ready.error = error
             _deliver([ready])

@@ -81,15 +81,30 @@ VERSIONS = (FIRST, SECOND)
 """What makes a file of version n - 1 one of version n; what was released is never changed again."""
 
 
-def upgrade(db: sqlite3.Connection) -> None:
-    """In the caller's transaction. SettingError: a file of a newer version, or of something else."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
+def check(db: sqlite3.Connection) -> None:
+    """SettingError unless the file is of exactly our version."""
+    if _version(db) < len(VERSIONS):
+        raise SettingError(
+            f"DATABASE_URL: the file has no inbox of version {len(VERSIONS)} in it; "
+            "start `pillarbox run` of this version on it first"
+        )
+
+
+def _version(db: sqlite3.Connection) -> int:
+    """SettingError: a file of a newer version, or of something else."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
     if version > len(VERSIONS):
         raise SettingError(
             f"DATABASE_URL: the file is of version {version}, this program knows {len(VERSIONS)}; update it"
         )
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
         raise SettingError("DATABASE_URL: the file is a database of another program; name a file of its own")
+    return version
+
+
+def upgrade(db: sqlite3.Connection) -> None:
+    """In the caller's transaction. SettingError: a file of a newer version, or of something else."""
+    version = _version(db)
     for number, statements in enumerate(VERSIONS[version:], version + 1):
         for statement in statements:
             db.execute(statement)
