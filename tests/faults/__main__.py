@@ -1,4 +1,4 @@
-"""`make faults SEEDS=1,2,3`: everything is killed under load, and the ledger is counted.
+"""`make faults SEEDS=1,2,3 STORE=sqlite`: everything is killed under load, and the ledger is counted.
 
 The last line is one of JSON: lost, doubled, reordered, … over all seeds. Exit code 1: a promise broke.
 """
@@ -20,15 +20,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
     parser.add_argument("--seeds", default="1", help="comma between: 1,2,3")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long the load lasts")
+    parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
     arguments = parser.parse_args()
-    verdicts = {
-        int(seed): _one(int(seed), Load(seconds=arguments.seconds)) for seed in arguments.seeds.split(",")
-    }
-    print(json.dumps(_sum(verdicts)))
+    load = Load(seconds=arguments.seconds)
+    verdicts = {int(seed): _one(int(seed), load, arguments.store) for seed in arguments.seeds.split(",")}
+    print(json.dumps({"store": arguments.store, **_sum(verdicts)}))
     return 0 if all(verdict.good for verdict in verdicts.values()) else 1
 
 
-def _one(seed: int, load: Load) -> Verdict:
+def _one(seed: int, load: Load, store: str) -> Verdict:
     folder = Path(tempfile.mkdtemp(prefix="pillarbox-faults-"))
     settings = {
         "HANDLERS": "tests.faults.bot",
@@ -36,7 +36,7 @@ def _one(seed: int, load: Load) -> Verdict:
         "LEASE": "2",
         "LOG_LEVEL": "warning",
     }
-    with running(folder, settings, dispatcher=2, sender=2, admin=0) as stack:
+    with running(folder, settings, store=store, dispatcher=2, sender=2, admin=0) as stack:
         verdict = asyncio.run(run(stack, seed, load))
     print(f"seed {seed}: {json.dumps(_told(verdict))}")
     if verdict.good:

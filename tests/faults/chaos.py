@@ -1,6 +1,7 @@
 """What is killed, and when: drawn from a seed, so that a run can be had again."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +18,7 @@ class Kill:
     down: float
 
 
-def plan(seed: int, services: list[str], seconds: float) -> list[Kill]:
+def plan(seed: int, services: list[str], seconds: float, servers: Sequence[str] = SERVERS) -> list[Kill]:
     """Each service three times, each server once, at random moments; no process twice while it is down."""
     chance = random.Random(seed)
     kills = []
@@ -26,6 +27,6 @@ def plan(seed: int, services: list[str], seconds: float) -> list[Kill]:
         for number in range(KILLS_EACH):
             at = (number + chance.uniform(0.1, 0.9)) * part
             kills.append(Kill(at, name, chance.uniform(0.1, min(1.0, part * 0.1))))
-    for name in SERVERS:
+    for name in servers:
         kills.append(Kill(chance.uniform(0.2, 0.8) * seconds, name, chance.uniform(0.5, 1.5)))
     return sorted(kills, key=lambda kill: kill.at)

@@ -17,6 +17,8 @@ from tests.support.simulator_client import SimulatorClient
 from tests.support.stack import BOT_ID, Stack
 
 DOOR = "pillarbox:outbound"
+KILLED = ("ingest", "dispatcher", "sender", "run")
+SENDERS = ("sender", "run")
 SETTLE = 180.0
 ANSWER = 0.3  # seconds until the Bot API answers: senders have their hands full when they are killed
 
@@ -57,8 +59,9 @@ class Run:
         self.hands = Hands(self.redis, DOOR)
 
     async def __call__(self) -> Verdict:
-        services = [s.name for module in ("ingest", "dispatcher", "sender") for s in self.stack.of(module)]
-        kills = chaos.plan(self.seed, services, self.load.seconds)
+        services = [s.name for module in KILLED for s in self.stack.of(module)]
+        servers = chaos.SERVERS if self.stack.store == "postgres" else ("valkey",)
+        kills = chaos.plan(self.seed, services, self.load.seconds, servers)
         started = time.monotonic()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._say())
@@ -112,10 +115,11 @@ class Run:
             return
         service = self.stack.services[kill.name]
         await asyncio.to_thread(service.kill)
-        if service.module == "sender":
-            await self.hands.note(service.name)
-        await asyncio.sleep(kill.down)
-        await asyncio.to_thread(service.start)
+        async with asyncio.TaskGroup() as group:
+            if service.module in SENDERS:
+                group.create_task(self.hands.note(service.name))
+            await asyncio.sleep(kill.down)
+            await asyncio.to_thread(service.start)
 
     async def _settle(self) -> None:
         """Until everything is in the ledger or listed as dead, or nothing more can be hoped for."""
