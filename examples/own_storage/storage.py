@@ -26,6 +26,9 @@ from pillarbox.inbox import (
     End,
     FailedUpdate,
     Filter,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Incoming,
     Limits,
     Malformed,
@@ -152,6 +155,14 @@ class FileStorage(Storage):
         moment = Moment(self._now(), self._clock())
         with self._files.state() as state:
             return state.turn(ends, slots, suspects=suspects, moment=moment, bots=set(self._locks))
+
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
+        with self._files.state() as state:
+            return state.lanes.fsm.read(keys)
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
+        with self._files.state() as state:
+            return state.lanes.fsm.write(writes, state.lanes.number)
 
     def renewer(self) -> "FileRenewer":
         return FileRenewer(self._files, self._clock)

@@ -87,6 +87,7 @@ lanes = Table(
     _number("runs", "0"),
     _number("turns", "0"),
     _lane(key=True),
+    _int8("uncounted", null=True),
     postgresql_with={"fillfactor": 50},
 )
 Index(
@@ -118,6 +119,7 @@ updates = Table(
     _lane(key=True),
     _text("kind"),
     _bytes("body"),
+    _number("retries", "0"),
     Index("updates_update_id", "bot_id", "update_id"),
 )
 

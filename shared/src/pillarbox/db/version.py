@@ -4,7 +4,7 @@ import psycopg
 
 from pillarbox.errors import SettingError
 
-REVISION = "0002"
+REVISION = "0003"
 
 
 def check_revision(found: str | None) -> None:

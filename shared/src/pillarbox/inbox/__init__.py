@@ -9,6 +9,9 @@ from pillarbox.inbox.states import (
     Failed,
     FailedUpdate,
     Finished,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Incoming,
     Later,
     Lease,
@@ -19,7 +22,9 @@ from pillarbox.inbox.states import (
     Pin,
     Place,
     Released,
+    Retried,
     Turn,
+    Uncounted,
 )
 from pillarbox.inbox.storage import Renewer, Storage
 
@@ -32,6 +37,9 @@ __all__ = [
     "FailedUpdate",
     "Filter",
     "Finished",
+    "FsmKey",
+    "FsmValue",
+    "FsmWrite",
     "Incoming",
     "Later",
     "Lease",
@@ -43,7 +51,9 @@ __all__ = [
     "Place",
     "Released",
     "Renewer",
+    "Retried",
     "Storage",
     "Turn",
+    "Uncounted",
     "Which",
 ]

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from pillarbox.db.version import check_revision
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId
-from pillarbox.inbox import accepting, failures, pinning, reading, relaying, sql, sweeping
+from pillarbox.inbox import accepting, failures, fsm, pinning, reading, relaying, sql, sweeping
 from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Pool, connect, deadline, rows
 from pillarbox.inbox.filtering import Filter, Which
@@ -23,6 +23,9 @@ from pillarbox.inbox.states import (
     FailedUpdate,
     Incoming,
     Limits,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Malformed,
     Moved,
     Pin,
@@ -117,6 +120,12 @@ class PostgresStorage(Storage):
 
     async def wait(self, timeout: float) -> None:
         await self._listener.wait(timeout)
+
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
+        return await fsm.read(self._pool, keys)
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
+        return await fsm.write(self._pool, writes)
 
     async def relay(self, file: Filer, limit: int) -> int:
         return await relaying.relay(self._relays, file, limit)

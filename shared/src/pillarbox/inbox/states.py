@@ -1,16 +1,17 @@
 """An update's states, and what moves it from one to the next.
 
 pending ──claim──▶ claimed ──finish──▶ gone
-   ▲                  │ ├──release, later──▶ pending
+   ▲                  │ ├──release, later, retried──▶ pending
    └─────requeue──────┤ └──fail──▶ failed ──requeue──▶ pending (at its lane's end)
                                           └──discard──▶ gone
 """
 
 import enum
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 
@@ -64,11 +65,44 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class FsmKey(NamedTuple):
+    bot_id: BotId
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class FsmValue:
+    """What is kept under a key. `version` is 0 where nothing is, and no other is ever used twice."""
+
+    version: int = 0
+    state: str | None = None
+    data: bytes | None = field(default=None, repr=False)
+
+
+NOTHING = FsmValue()
+
+
+@dataclass(frozen=True, slots=True)
+class FsmWrite:
+    """The whole new value of a key, and the version that was read before. Neither state nor data: no row."""
+
+    key: FsmKey
+    version: int
+    state: str | None
+    data: bytes | None = field(default=None, repr=False)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is None and self.data is None
+
+
 class Finished:
     token: Token
     outbox: tuple[bytes, ...] = field(default=(), repr=False)
     """Elements as the door takes them (DESIGN, Outbound), each one JSON object, in order."""
 
+    fsm: tuple[FsmWrite, ...] = field(default=(), repr=False)
+    """All of them or none: where one of the versions is old, the update is given back, uncounted."""
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -87,19 +121,56 @@ class Later:
     after: float
 
 
-End = Finished | Failed | Released | Later
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """An error that may pass: the update runs again, not counted, and its lane waits, `first` seconds, then
+    twice as long each time, up to `most`. After `times` of that it has failed, with this error."""
+
+    token: Token
+    error: str = field(repr=False)
+    first: float
+    most: float
+    times: int
+
+    def delay(self, retries: int) -> float:
+        """Before the retry of this number, from 1 on."""
+        return min(self.most, self.first * 2.0 ** min(retries - 1, 30))
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """No end yet: the run is given back and its lease is kept. If nothing follows, it has not counted; the
+    end that follows is as that of any other run."""
+
+    token: Token
+
+
+End = Finished | Failed | Released | Later | Retried | Uncounted
+
+
+def divided(ends: Sequence[End]) -> tuple[list[Uncounted], list[End]]:
+    """What keeps its lease, and what ends; of the ends of a token the first counts."""
+    once: dict[Token, End] = {}
+    for end in ends:
+        if not isinstance(end, Uncounted):
+            once.setdefault(end.token, end)
+    return [end for end in ends if isinstance(end, Uncounted)], list(once.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """`lost`: tokens that were no longer held. `failed`: updates that this turn put on the failed list, those
-    that ran too often included. `suspects`: some wait for a process that runs nothing else."""
+    that ran too often included. `suspects`: some wait for a process that runs nothing else. `stale`: finishes
+    that changed nothing, as another had written their FSM state; the updates run again. `given_up`: retried
+    too often, and failed."""
 
     leases: list[Lease]
     lost: frozenset[Token] = frozenset()
     failed: int = 0
     suspects: bool = False
 
+    stale: frozenset[Token] = frozenset()
+    given_up: frozenset[Token] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:

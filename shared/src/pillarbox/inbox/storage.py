@@ -21,6 +21,9 @@ from pillarbox.inbox.states import (
     Finished,
     Incoming,
     Later,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Lease,
     Limits,
     Malformed,
@@ -32,6 +35,7 @@ from pillarbox.inbox.states import (
     Turn,
 )
 
+    Uncounted,
 Filer = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
 
@@ -122,10 +126,15 @@ class Storage(ABC):
     async def claim(self, slots: int) -> list[Lease]:
         return (await self.turn((), slots)).leases
 
-    async def finish(self, token: Token, outbox: Sequence[bytes] = ()) -> bool:
-        """Done and gone; its outbox is kept in the same transaction. False: the lease was lost."""
-        return await self._end(Finished(token, tuple(outbox)))
+    async def finish(self, token: Token, outbox: Sequence[bytes] = (), fsm: Sequence[FsmWrite] = ()) -> bool:
+        """Done and gone; its outbox and FSM state are kept in the same transaction.
 
+        False: the lease was lost, or it runs again because another has written its FSM state.
+        """
+        return await self._end(Finished(token, tuple(outbox), tuple(fsm)))
+
+
+        Of a `Finished`, outbox and FSM are written with it, or nothing is: it is in `Turn.stale` then.
     async def fail(self, token: Token, error: str) -> bool:
         """To the failed list, with the error's type, message and place. False: the lease was lost."""
         return await self._end(Failed(token, error))
@@ -139,7 +148,16 @@ class Storage(ABC):
         return await self._end(Later(token, after))
 
     async def _end(self, end: End) -> bool:
-        return not (await self.turn([end], 0)).lost
+        turn = await self.turn([end], 0)
+        return not turn.lost and not turn.stale
+
+    @abstractmethod
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
+        """What is kept under each of these keys, in their order."""
+
+    @abstractmethod
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
+        """Outside of a run: all of them at once, or none. False: one was written since it was read."""
 
     @abstractmethod
     def renewer(self) -> Renewer:
@@ -147,6 +165,10 @@ class Storage(ABC):
 
     @abstractmethod
     async def wait(self, timeout: float) -> None:
+    async def uncount(self, token: Token) -> bool:
+        """The run is given back and its lease kept: a stop has begun. False: the lease was lost."""
+        return await self._end(Uncounted(token))
+
         """Returns when updates may have come, after `timeout` seconds at the latest. A hint only."""
 
     @abstractmethod

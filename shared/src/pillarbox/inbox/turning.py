@@ -5,14 +5,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
-from pillarbox.inbox import sql
+from pillarbox.inbox import fsm, sql
 from pillarbox.inbox.arrays import Bytes, Float8s, Int2s, Int4s, Int8s, Texts
 from pillarbox.inbox.connections import Pool, Row
-from pillarbox.inbox.states import End, Failed, Finished, Later, Lease, Released, Turn
+from pillarbox.inbox.states import (
+    End,
+    Failed,
+    Finished,
+    Later,
+    Lease,
+    Released,
+    Retried,
+    Turn,
+    Uncounted,
+    divided,
+)
 from pillarbox.settings import InboxSettings
 
 FINISH, FAIL, RELEASE, LATER = range(4)
-LEASE, SUSPECT, LOST, FAILED, SUSPECTS = range(5)
+LEASE, SUSPECT, LOST, FAILED, SUSPECTS, STALE, GIVEN_UP = range(7)
 
 MOST_ERROR = 2000
 MOST_LATER = 7 * 24 * 3600.0
@@ -25,6 +36,7 @@ class Turns:
         self._settings = settings
         self._clock = clock
         self._rescue_at = float("-inf")
+        self._uncounting = False
 
     async def turn(self, ends: Sequence[End], slots: int, suspects: bool) -> Turn:
         now = self._clock()
@@ -32,13 +44,36 @@ class Turns:
         if rescue:
             self._rescue_at = now + min(RESCUE_EVERY, self._settings.lease / 4)
         limits = [slots, self._settings.lease, self._settings.max_handler_runs, self._settings.max_failed]
-        rows = await self._pool.execute(sql.TURN, [*_ends(ends), *limits, rescue, suspects])
+        keeps, ending = divided(ends)
+        self._uncounting |= bool(keeps)  # from then on, an end may be of a run that was uncounted
+        given = [*_ends(ending), *limits, rescue, suspects]
+        if self._uncounting or any(map(_is_decided_first, ending)):
+            rows = await self._pool.execute(sql.RUN_TURN, [*given, *_decided_first(keeps, ending)])
+        else:
+            rows = await self._pool.execute(sql.TURN, given)
         return _turn(rows)
 
 
-def _ends(ends: Sequence[End]) -> list[Any]:
-    """One array a column; the first end of a token counts."""
-    once = list({end.token: end for end in reversed(ends)}.values())
+def _is_decided_first(end: End) -> bool:
+    return isinstance(end, Retried) or (isinstance(end, Finished) and bool(end.fsm))
+
+
+def _decided_first(keeps: Sequence[Uncounted], ends: Sequence[End]) -> list[Any]:
+    """What `inbox_run_turn` takes beyond `inbox_turn`."""
+    retried = [end for end in ends if isinstance(end, Retried)]
+    written = [(end.token, write) for end in ends if isinstance(end, Finished) for write in end.fsm]
+    return [
+        Int8s([end.token for end in keeps]),
+        Int8s([end.token for end in retried]),
+        Float8s([end.first for end in retried]),
+        Float8s([end.most for end in retried]),
+        Int4s([end.times for end in retried]),
+        *fsm.columns(written),
+    ]
+
+
+def _ends(once: Sequence[End]) -> list[Any]:
+    """One array a column."""
     queued = [
         (end.token, n, body) for end in once if isinstance(end, Finished) for n, body in enumerate(end.outbox)
     ]
@@ -46,7 +81,7 @@ def _ends(ends: Sequence[End]) -> list[Any]:
         Int8s([end.token for end in once]),
         Int2s([_what(end) for end in once]),
         Float8s([min(max(end.after, 0.0), MOST_LATER) if isinstance(end, Later) else 0.0 for end in once]),
-        Texts([_error(end.error) if isinstance(end, Failed) else None for end in once]),
+        Texts([_error(end.error) if isinstance(end, Failed | Retried) else None for end in once]),
         Int8s([token for token, _, _ in queued]),
         Int4s([n for _, n, _ in queued]),
         Bytes([body for _, _, body in queued]),
@@ -61,8 +96,10 @@ def _what(end: End) -> int:
             return FAIL
         case Released():
             return RELEASE
-        case Later():
+        case Later() | Retried():
             return LATER
+        case Uncounted():
+            raise ValueError("a run that goes on has not ended")
 
 
 def _error(text: str) -> bytes:
@@ -72,19 +109,20 @@ def _error(text: str) -> bytes:
 
 def _turn(rows: Sequence[Row]) -> Turn:
     leases: list[Lease] = []
-    lost: set[Token] = set()
+    named: dict[int, set[Token]] = {LOST: set(), STALE: set(), GIVEN_UP: set()}
     failed, suspects = 0, False
     for row in rows:
         what = row[0]
         if what in (LEASE, SUSPECT):
             leases.append(_lease(row))
-        elif what == LOST:
-            lost.add(Token(row[1]))
+        elif what in named:
+            named[what].add(Token(row[1]))
         elif what == FAILED:
             failed = row[2]
         elif what == SUSPECTS:
             suspects = True
-    return Turn(leases, frozenset(lost), failed, suspects)
+    lost, stale, given_up = (frozenset(named[what]) for what in (LOST, STALE, GIVEN_UP))
+    return Turn(leases, lost, failed, suspects, stale, given_up)
 
 
 def _lease(row: Row) -> Lease:

@@ -5,6 +5,6 @@
 
 import pytest
 
-CASES = ("accepting", "failures", "given", "leases", "locking", "outbox", "pins", "running")
+CASES = ("accepting", "failures", "fsm", "given", "leases", "locking", "outbox", "pins", "running")
 
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in CASES))

@@ -1,7 +1,10 @@
 """Rules 4 and 5: lanes, runs, suspects."""
 
 import asyncio
+import time
+from collections.abc import Callable
 
+from pillarbox.ids import Token
 from pillarbox.inbox.contract.given import (
     BOT,
     SHORT,
@@ -13,7 +16,7 @@ from pillarbox.inbox.contract.given import (
     ids,
     update,
 )
-from pillarbox.inbox.states import End, Finished, Incoming
+from pillarbox.inbox.states import End, Finished, Incoming, Later, Released, Retried, Uncounted
 
 
 @case(4)
@@ -113,6 +116,103 @@ async def a_clean_stop_gives_the_run_back(given: Given) -> None:
         assert (lease.update_id, lease.run, lease.suspect) == (1, 1, False)
         assert await storage.release(lease.token)
     assert ids(await drained(storage)) == [1, 2]
+
+
+@case(5)
+async def a_run_that_is_uncounted_keeps_its_lease(given: Given) -> None:
+    storage = await given.storage()
+    await storage.accept([update(1), update(2)])
+    for _ in range(6):
+        (lease,) = await storage.claim(1)
+        assert (lease.update_id, lease.run) == (1, 1)
+        assert await storage.uncount(lease.token)
+        assert await storage.uncount(lease.token)
+        assert await storage.claim(1) == []
+        assert await storage.release(lease.token)
+    (lease,) = await storage.claim(1)
+    assert (await storage.turn([Uncounted(lease.token), Finished(lease.token)], 0)).lost == frozenset()
+    assert not await storage.uncount(lease.token)
+    assert ids(await drained(storage)) == [2]
+
+
+@case(5)
+async def a_process_that_dies_after_it_uncounted_has_not_counted(given: Given) -> None:
+    storage = await given.storage(lease=SHORT, max_handler_runs=3)
+    await storage.accept([update(1)])
+    for _ in range(4):
+        (lease,) = await claimed(storage)
+        assert (lease.run, lease.suspect) == (1, False)
+        assert await storage.uncount(lease.token)
+    (lease,) = await claimed(storage)
+    assert await storage.fail(lease.token, "E")
+    assert (await storage.failed_updates(BOT))[0].runs == 1
+
+
+@case(5)
+async def what_was_uncounted_ends_as_any_other(given: Given) -> None:
+    """A crash before it still counts, whatever the end."""
+    ends: list[Callable[[Token], End]] = [Released, lambda token: Later(token, 0)]
+    storage = await given.storage(lease=SHORT)
+    for n, end in enumerate(ends):
+        await storage.accept([update(n, n)])
+        assert len(await storage.claim(1)) == 1
+        (second,) = await claimed(storage)
+        assert second.run == 2
+        await storage.turn([Uncounted(second.token)], 0)
+        await storage.turn([end(second.token)], 0)
+        (third,) = await claimed(storage)
+        assert third.run == 2
+        await storage.turn([Uncounted(third.token)], 0)
+        assert await storage.fail(third.token, "E")
+    assert [kept.runs for kept in await storage.failed_updates(BOT)] == [2, 2]
+
+
+@case(5)
+async def an_error_that_may_pass_is_tried_again_and_fails_in_the_end(given: Given) -> None:
+    storage = await given.storage()
+    await storage.accept([update(1, 1), update(2, 1)])
+    for n in range(3):
+        (lease,) = await claimed(storage)
+        assert (lease.update_id, lease.run) == (1, 1)
+        again = Retried(lease.token, f"OSError: {n}", 0.01, 0.02, 3)
+        turn = await storage.turn([again], 0)
+        assert (turn.failed, turn.given_up) == (0, frozenset())
+    (lease,) = await claimed(storage)
+    turn = await storage.turn([Retried(lease.token, "OSError: 3", 0.01, 0.02, 3)], 0)
+    assert turn.failed == 1
+    assert turn.given_up == {lease.token}
+    (kept,) = await storage.failed_updates(BOT)
+    assert (kept.update_id, kept.runs, kept.error) == (1, 1, "OSError: 3")
+    assert (await storage.requeue(BOT, None, "anna")).moved == 1
+    assert ids(await drained(storage)) == [2, 1]
+
+
+@case(5)
+async def tries_are_counted_for_their_update_alone(given: Given) -> None:
+    storage = await given.storage()
+    await storage.accept([update(1), update(2)])
+    for n in (1, 2):
+        (lease,) = await claimed(storage)
+        assert not (await storage.turn([Retried(lease.token, "E", 0, 0, 1)], 0)).failed
+        (lease,) = await claimed(storage)
+        assert lease.update_id == n
+        assert await storage.finish(lease.token)
+
+
+@case(5)
+async def a_try_waits_longer_each_time(given: Given) -> None:
+    storage = await given.storage()
+    await storage.accept([update(1)])
+    waits = []
+    for _ in range(2):
+        (lease,) = await claimed(storage)
+        began = time.monotonic()
+        await storage.turn([Retried(lease.token, "E", 0.4, 60, 9)], 0)
+        (lease,) = await claimed(storage)
+        waits.append(time.monotonic() - began)
+        assert await storage.release(lease.token)
+    assert waits[0] >= 0.4
+    assert waits[1] >= 0.8
 
 
 @case(5)

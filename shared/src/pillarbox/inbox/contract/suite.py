@@ -13,10 +13,10 @@ import asyncio
 
 import pytest
 
-from pillarbox.inbox.contract import accepting, failures, leases, locking, outbox, pins, running
+from pillarbox.inbox.contract import accepting, failures, fsm, leases, locking, outbox, pins, running
 from pillarbox.inbox.contract.given import CASES, Case, Given, Make
 
-MODULES = (accepting, failures, leases, locking, outbox, pins, running)
+MODULES = (accepting, failures, fsm, leases, locking, outbox, pins, running)
 
 BY_RULE = sorted(CASES, key=lambda case: case.rule)
 

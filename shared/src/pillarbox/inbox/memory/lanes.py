@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pillarbox.ids import BotId, RowId, Token
+from pillarbox.inbox.memory.fsm import Fsm
 from pillarbox.inbox.states import (
     End,
     Failed,
@@ -18,7 +19,9 @@ from pillarbox.inbox.states import (
     Limits,
     OutboxRow,
     Released,
+    Retried,
     Turn,
+    divided,
 )
 
 MOST_TURNS = 16  # then the lane goes behind the others that wait
@@ -32,11 +35,12 @@ class Waiting:
     row: RowId
     update: Incoming
     accepted_at: float
+    retries: int = 0
 
 
 @dataclass(slots=True)
 class Lane:
-    """`runs` counts the runs without an end of the first of `waiting`."""
+    """`runs` counts the runs without an end of the first of `waiting`, without one that was uncounted."""
 
     waiting: deque[Waiting] = field(default_factory=deque)
     token: Token | None = None
@@ -44,6 +48,7 @@ class Lane:
     not_before: float = 0.0
     runs: int = 0
     turns: int = 0
+    uncounted: bool = False
 
     @property
     def suspect(self) -> bool:
@@ -72,6 +77,7 @@ class Lanes:
     held: dict[Token, LaneKey] = field(default_factory=dict)
     failures: list[FailedUpdate] = field(default_factory=list)
     outbox: list[OutboxRow] = field(default_factory=list)
+    fsm: Fsm = field(default_factory=Fsm)
 
     def number(self) -> int:
         self.last += 1
@@ -95,19 +101,29 @@ class Lanes:
     ) -> Turn:
         """`bots`: whose lanes are leased and rescued; None is everybody's."""
         leases: list[Lease] = []
-        lost: set[Token] = set()
         before = len(self.failures)
-        for end in {end.token: end for end in reversed(ends)}.values():  # the first end of a token counts
+        keeps, ending = divided(ends)
+        lost = {end.token for end in (*keeps, *ending) if end.token not in self.held}
+        stale, given_up = set[Token](), set[Token]()
+        for kept in keeps:
+            self._uncount(kept.token)
+        for end in ending:
             if (place := self.held.pop(end.token, None)) is None:
-                lost.add(end.token)
-            elif self._end(place, end, moment) and len(leases) < slots:
+                continue
+            decided = self._decided(self.lanes[place], end)
+            if isinstance(end, Finished) and decided is not end:
+                stale.add(end.token)
+            if isinstance(end, Retried) and isinstance(decided, Failed):
+                given_up.add(end.token)
+            if self._end(place, decided, moment) and len(leases) < slots:
                 leases.append(self._lease(place, self.lanes[place].turns + 1, moment))
         ours = [place for place in self.lanes if bots is None or place[0] in bots]
         self._rescue(ours, moment)
         free = [place for place in ours if place in self.lanes and self.lanes[place].free(moment.now)]
         leases += self._claim(free, slots - len(leases), suspects and not leases, moment)
         waiting = any(self.lanes[place].suspect and self.lanes[place].token is None for place in free)
-        return Turn(leases, frozenset(lost), len(self.failures) - before, waiting)
+        failed = len(self.failures) - before
+        return Turn(leases, frozenset(lost), failed, waiting, frozenset(stale), frozenset(given_up))
 
     def renew(self, tokens: Sequence[Token], tick: float) -> frozenset[Token]:
         until = tick + self.limits.lease
@@ -122,10 +138,30 @@ class Lanes:
             if place[0] in bots:
                 self.lanes[place].lease_until = float("-inf")
 
+    def _uncount(self, token: Token) -> None:
+        if (place := self.held.get(token)) is not None and not self.lanes[place].uncounted:
+            self.lanes[place].uncounted = True
+            self.lanes[place].runs -= 1
+
+    def _decided(self, lane: Lane, end: End) -> End:
+        """What comes of a finish whose FSM state another has written, and of an error that may pass."""
+        match end:
+            case Finished(fsm=writes) if not self.fsm.write(writes, self.number):
+                return Released(end.token)
+            case Retried(error=error, times=times):
+                front = lane.waiting[0]
+                front.retries += 1
+                return (
+                    Failed(end.token, error)
+                    if front.retries > times
+                    else Later(end.token, end.delay(front.retries))
+                )
+        return end
+
     def _end(self, place: LaneKey, end: End, moment: Moment) -> bool:
         """Whether the lane may go on with its next update before others are asked."""
         lane = self.lanes[place]
-        lane.token = None
+        lane.token, lane.runs, lane.uncounted = None, lane.runs + lane.uncounted, False
         match end:
             case Finished(outbox=elements):
                 done = lane.waiting.popleft()
@@ -188,7 +224,7 @@ class Lanes:
         lane = self.lanes[place]
         front, suspect = lane.waiting[0], lane.suspect
         lane.token, lane.lease_until = Token(self.number()), moment.tick + self.limits.lease
-        lane.runs, lane.turns = lane.runs + 1, turns
+        lane.runs, lane.turns, lane.uncounted = lane.runs + 1, turns, False
         self.held[lane.token] = place
         return Lease(
             token=lane.token,

@@ -17,6 +17,9 @@ from pillarbox.inbox.states import (
     Counts,
     End,
     FailedUpdate,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Incoming,
     Later,
     Limits,
@@ -25,6 +28,7 @@ from pillarbox.inbox.states import (
     Pin,
     Place,
     Released,
+    Retried,
     Turn,
 )
 from pillarbox.inbox.storage import Filer, Renewer, Storage
@@ -75,9 +79,16 @@ class MemoryStorage(Storage):
         moment = Moment(self._now(), self._clock())
         with self._guard:
             turn = self._state.turn(ends, slots, suspects=suspects, moment=moment)
-        if any(isinstance(end, Released | Later) for end in ends):
+        if turn.stale or any(isinstance(end, Released | Later | Retried) for end in ends):
             self._came.set()
         return turn
+
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
+        return self._state.lanes.fsm.read(keys)
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
+        with self._guard:
+            return self._state.lanes.fsm.write(writes, self._state.lanes.number)
 
     def renewer(self) -> Renewer:
         return MemoryRenewer(self._state, self._guard, self._clock)

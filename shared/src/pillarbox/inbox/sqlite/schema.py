@@ -77,7 +77,12 @@ SECOND = (
     "ALTER TABLE audit ADD COLUMN old_fingerprint TEXT",
     "ALTER TABLE audit ADD COLUMN new_fingerprint TEXT",
 )
-VERSIONS = (FIRST, SECOND)
+# `uncounted` is the token of the lease whose run was given back while it goes on.
+THIRD = (
+    "ALTER TABLE lanes ADD COLUMN uncounted INTEGER",
+    "ALTER TABLE updates ADD COLUMN retries INTEGER NOT NULL DEFAULT 0",
+)
+VERSIONS = (FIRST, SECOND, THIRD)
 """What makes a file of version n - 1 one of version n; what was released is never changed again."""
 
 

@@ -24,7 +24,19 @@ ON CONFLICT DO UPDATE SET malformed_trimmed = malformed_trimmed + excluded.malfo
 """
 
 # the turn
-HELD = "SELECT bot_id, lane, row_id, runs, turns FROM lanes WHERE token = ?"
+# A run that was uncounted counts again when it ends.
+HELD = "SELECT bot_id, lane, row_id, runs + (uncounted IS token), turns FROM lanes WHERE token = ?"
+UNCOUNTED = """
+UPDATE lanes SET runs = runs - (uncounted IS NOT token), uncounted = token WHERE token = ?
+"""
+TRIED = "UPDATE updates SET retries = retries + 1 WHERE row_id = ? RETURNING retries"
+FSM = "SELECT version, state, data FROM fsm WHERE bot_id = ? AND key = ?"
+FSM_WRITTEN = """
+INSERT INTO fsm (bot_id, key, version, state, data, updated_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET version = excluded.version, state = excluded.state, data = excluded.data,
+    updated_at = excluded.updated_at
+"""
+FSM_GONE = "DELETE FROM fsm WHERE bot_id = ? AND key = ?"
 FRONT = """
 SELECT row_id, update_id, kind, accepted_at, body FROM updates
 WHERE bot_id = ? AND lane = ? ORDER BY row_id LIMIT 1

@@ -12,8 +12,9 @@ from pillarbox.ids import BotId, Token
 from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.fingerprints import fingerprint_of
 from pillarbox.inbox.locks import BotLock
-from pillarbox.inbox.sqlite import accepting, failures, files, pinning, reading, statements, sweeping
+from pillarbox.inbox.sqlite import accepting, failures, files, fsm, pinning, reading, statements, sweeping
 from pillarbox.inbox.sqlite.driver import Driver
+from pillarbox.inbox.sqlite.numbers import numbers
 from pillarbox.inbox.sqlite.times import micros
 from pillarbox.inbox.sqlite.turning import Moment, turn
 from pillarbox.inbox.states import (
@@ -22,6 +23,9 @@ from pillarbox.inbox.states import (
     Counts,
     End,
     FailedUpdate,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Incoming,
     Later,
     Limits,
@@ -30,6 +34,7 @@ from pillarbox.inbox.states import (
     Pin,
     Place,
     Released,
+    Retried,
     Turn,
 )
 from pillarbox.inbox.storage import Filer, Storage
@@ -124,9 +129,16 @@ class SQLiteStorage(Storage):
                 moment=moment,
             )
         )
-        if any(isinstance(end, Released | Later) for end in ends):
+        if done.stale or any(isinstance(end, Released | Later | Retried) for end in ends):
             self._came.set()
         return done
+
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
+        return await self._driver.call(lambda db: fsm.read(db, keys))
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
+        now = micros(self._now())
+        return await self._driver.call(lambda db: fsm.write(db, writes, numbers(db, 1), now))
 
     def _rescues(self, tick: float) -> bool:
         if tick < self._rescue_at:

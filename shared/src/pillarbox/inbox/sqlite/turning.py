@@ -5,10 +5,22 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
-from pillarbox.inbox.sqlite import statements
+from pillarbox.inbox.sqlite import fsm, statements
 from pillarbox.inbox.sqlite.numbers import numbers
 from pillarbox.inbox.sqlite.times import at, micros
-from pillarbox.inbox.states import End, Failed, Finished, Later, Lease, Limits, Released, Turn
+from pillarbox.inbox.states import (
+    End,
+    Failed,
+    Finished,
+    Later,
+    Lease,
+    Limits,
+    Released,
+    Retried,
+    Turn,
+    Uncounted,
+    divided,
+)
 
 MOST_TURNS = 16  # then the lane goes behind the others that wait
 MOST_ERROR = 2000
@@ -35,8 +47,14 @@ class _Turn:
     leases: list[Lease] = field(default_factory=list)
     lost: set[Token] = field(default_factory=set)
     failed: dict[int, list[int]] = field(default_factory=dict)
+    stale: set[Token] = field(default_factory=set)
+    given_up: set[Token] = field(default_factory=set)
 
     # ends
+
+    def uncount(self, kept: Uncounted) -> None:
+        if not self.db.execute(statements.UNCOUNTED, (kept.token,)).rowcount:
+            self.lost.add(kept.token)
 
     def end(self, end: End) -> None:
         held = self.db.execute(statements.HELD, (end.token,)).fetchone()
@@ -44,7 +62,7 @@ class _Turn:
             self.lost.add(end.token)
             return
         bot_id, lane, row, runs, turns = held
-        match end:
+        match self.decided(row, end):
             case Finished(outbox=elements):
                 self.db.executemany(
                     statements.QUEUED, [(row, n, bot_id, lane, body) for n, body in enumerate(elements)]
@@ -58,6 +76,20 @@ class _Turn:
             case Later(after=after):
                 due = self.moment.now + micros(min(max(after, 0.0), MOST_LATER))
                 self.db.execute(statements.GIVEN_BACK, (due, max(runs - 1, 0), bot_id, lane))
+
+    def decided(self, row: int, end: End) -> End:
+        """What comes of a finish whose FSM state another has written, and of an error that may pass."""
+        match end:
+            case Finished(fsm=writes) if not fsm.write(self.db, writes, self.numbers, self.moment.now):
+                self.stale.add(end.token)
+                return Released(end.token)
+            case Retried(error=error, times=times):
+                (retries,) = self.db.execute(statements.TRIED, (row,)).fetchone()
+                if retries <= times:
+                    return Later(end.token, end.delay(retries))
+                self.given_up.add(end.token)
+                return Failed(end.token, error)
+        return end
 
     def go_on(self, bot_id: int, lane: str, turns: int) -> None:
         if self.free > 0 and turns < MOST_TURNS and self.lease(bot_id, lane, 0, turns + 1):
@@ -152,7 +184,10 @@ def turn(
     moment: Moment,
 ) -> Turn:
     turn = _Turn(db, bots, limits, moment, slots, numbers(db))
-    for end in {end.token: end for end in reversed(ends)}.values():  # the first end of a token counts
+    keeps, ending = divided(ends)
+    for kept in keeps:
+        turn.uncount(kept)
+    for end in ending:
         turn.end(end)
     if rescue:
         turn.rescue()
@@ -165,7 +200,8 @@ def turn(
     for bot_id, written in turn.failed.items():
         trim_failed(db, bot_id, written, limits.max_failed)
     failed = sum(map(len, turn.failed.values()))
-    return Turn(turn.leases, frozenset(turn.lost), failed, turn.suspects_wait())
+    stale, given_up = frozenset(turn.stale), frozenset(turn.given_up)
+    return Turn(turn.leases, frozenset(turn.lost), failed, turn.suspects_wait(), stale, given_up)
 
 
 def trim_failed(db: sqlite3.Connection, bot_id: int, written: Sequence[int], most: int) -> None:
