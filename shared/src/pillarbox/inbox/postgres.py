@@ -14,6 +14,8 @@ from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Pool, connect, deadline, rows
 from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.hints import Hinter, Listener
+from pillarbox.inbox.hold import Work
+from pillarbox.inbox.holding import while_alone
 from pillarbox.inbox.renewing import PostgresRenewer
 from pillarbox.inbox.states import (
     Accepted,
@@ -93,6 +95,10 @@ class PostgresStorage(Storage):
             yield ours
         finally:
             link.pgconn.finish()
+
+    async def while_alone(self, name: str, work: Work) -> None:
+        """A process that dies loses `name` at once; one that falls silent, or is cut off, within 3 s."""
+        await while_alone(self._settings.direct_url, name, work)
 
     async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
         """Lanes are leased one by one, so that dispatchers share them."""

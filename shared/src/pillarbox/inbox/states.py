@@ -29,7 +29,8 @@ class Accepted(enum.Enum):
 class Incoming:
     """An update as it came, with what the inbox must know of it.
 
-    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither.
+    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither;
+    `chat:-100:user:42` where a group has a lane for each of its people.
     """
 
     bot_id: BotId

@@ -3,6 +3,7 @@
 `pillarbox.inbox.postgres` is the one that runs for real; `sqlite` is for one machine, `memory` for tests.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import ClassVar, Protocol, Self
 from pillarbox.errors import PollingConflictError
 from pillarbox.ids import BotId, Token
 from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.hold import Hold, Work
 from pillarbox.inbox.states import (
     Accepted,
     Audited,
@@ -96,6 +98,13 @@ class Storage(ABC):
     async def alone(self, name: str) -> AsyncIterator[bool]:
         """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
         yield True  # not `shared`: there is no other process
+
+    async def while_alone(self, name: str, work: Work) -> None:
+        """Waits until this process alone holds `name`, runs `work` to its end, and gives `name` back.
+
+        Raises StorageUnavailable, with `work` cancelled, before another process can hold it.
+        """
+        await work(Hold(math.inf, 0.0))  # not `shared`: `try_lock` has told the others
 
     # ingest
 
