@@ -71,7 +71,7 @@ class Link(Connection[Row]):
             raise
 
 
-async def connect(url: str, **options: str) -> AsyncLink:
+async def connect(url: str, **options: Any) -> AsyncLink:
     """`options` are libpq's own."""
     return await AsyncLink.connect(
         url,
