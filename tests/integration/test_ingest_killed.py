@@ -93,17 +93,14 @@ async def confirmed_more(confirmed: set[int], count: int) -> None:
 def test_a_missing_setting_is_one_line_and_code_2() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pillarbox_ingest"],
-        env={
-            **os.environ,
-            "DATABASE_URL": "postgresql://x@127.0.0.1/x",
-            "BOT_TOKENS": TOKENS,
-            "RECEIVE": "polling",
-            "WEBHOOK_SECRET": SECRET,
-        },
+        env={**os.environ, "DATABASE_URL": "postgresql://x@127.0.0.1/x", "BOT_TOKENS": TOKENS},
         capture_output=True,
         text=True,
         check=False,
         timeout=30,
     )
     assert done.returncode == 2
-    assert done.stderr == "ingest: RECEIVE: polling is not there yet; set it, for example RECEIVE=webhook\n"
+    assert done.stderr == (
+        "ingest: WEBHOOK_SECRET is not set (what X-Telegram-Bot-Api-Secret-Token must be); set it, for"
+        " example WEBHOOK_SECRET=<32 random characters of A-Z a-z 0-9 _ ->, or RECEIVE=polling\n"
+    )

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +11,9 @@ from pillarbox import process
 from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.telemetry import Check, Probes, get_logger, serve
 from pillarbox_ingest.buffer import Buffer
+from pillarbox_ingest.intake import Batches, Intake, OneByOne
+from pillarbox_ingest.parsing import parse
+from pillarbox_ingest.polling import Polling
 from pillarbox_ingest.registration import Registration
 from pillarbox_ingest.settings import IngestSettings
 from pillarbox_ingest.upkeep import keep_swept
@@ -36,18 +40,30 @@ class Ingest:
         self._inbox = inbox
         self._stop = stop
         self.buffer = Buffer(inbox.storage.accept, time.monotonic)
-        self._registration = Registration(settings, inbox.storage.alone)
+        self._parse = partial(parse, lane_by=settings.lane_by)
+        self._put = confirm(self.buffer.put)
+        self._webhook: Webhook | None = None
+        self._polling: Polling | None = None
+        if settings.receive == "polling":
+            self._polling = Polling(settings, inbox.storage, self._intake(), stop)
+            checks = {"polling": self._polling.check, **checks}
+        else:
+            self._registration = Registration(settings, inbox.storage.alone)
+            self._webhook = self._hook(settings)
         self._probes = Probes({"database": inbox.check, **checks})
-        self._webhook = Webhook(
-            settings.bots,
-            settings.secrets,
-            confirm(self.buffer.put),
-            inbox.storage.malformed,
-            self._serving,
-        )
+
+    def _intake(self) -> Intake:
+        storage = self._inbox.storage
+        if storage.durable:
+            return Batches(storage, self._parse)
+        return OneByOne(self._put, storage.malformed, self._parse, self._stop.is_set)
+
+    def _hook(self, settings: IngestSettings) -> Webhook:
+        keep = self._inbox.storage.malformed
+        return Webhook(settings.bots, settings.secrets, self._parse, self._put, keep, self._serving)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(PREFIX):
+        if self._webhook is not None and scope["type"] == "http" and scope["path"].startswith(PREFIX):
             await self._webhook(scope, receive, send)
         else:
             await self._probes(scope, receive, send)
@@ -60,8 +76,16 @@ class Ingest:
         await self._inbox.opened()
         process.freeze()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._registration.run(), name="registration")
+            if self._polling is not None:
+                group.create_task(self._polling.run(), name="polling")
+            else:
+                group.create_task(self._registration.run(), name="registration")
             group.create_task(keep_swept(self._inbox.storage), name="sweep")
+
+    async def polled(self) -> None:
+        """After the stop: what was stored is confirmed."""
+        if self._polling is not None:
+            await self._polling.ended()
 
 
 async def main(settings: IngestSettings, stop: asyncio.Event) -> None:
@@ -76,8 +100,9 @@ async def receive(settings: IngestSettings, ingest: Ingest, stop: asyncio.Event)
             group.create_task(ingest.buffer.run(), name="buffer"),
             group.create_task(ingest.begin(), name="inbox"),
         ]
-        log.info("started", port=settings.ingest_port, bots=len(settings.bots))
+        log.info("started", receive=settings.receive, port=settings.ingest_port, bots=len(settings.bots))
         await serve(ingest, settings.ingest_host, settings.ingest_port, stop, setting="INGEST_PORT")
+        await ingest.polled()
         # Every request has its answer now, so nothing waits in the buffer.
         for task in tasks:
             task.cancel()

@@ -1,8 +1,9 @@
 """The lane of an update of each kind (Bot API, "Update"): its chat's, else its user's, else its own."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+LaneBy = Literal["chat", "chat_user"]
 Path = tuple[str, ...]
 
 CHAT: Path = ("chat", "id")
@@ -65,12 +66,14 @@ class Place(NamedTuple):
     user_id: int | None
 
 
-def place(kind: str, update_id: int, ids: Mapping[Path, int]) -> Place:
+def place(kind: str, update_id: int, ids: Mapping[Path, int], by: LaneBy = "chat") -> Place:
     where = KINDS.get(kind, UNKNOWN)
     chat_id = _first(where.chat, ids)
     user_id = _first(where.user, ids)
     if chat_id is not None:
-        return Place(f"chat:{chat_id}", chat_id, user_id)
+        # Only a private chat has a positive id (Bot API, "Chat"), and there the chat is the user.
+        apart = by == "chat_user" and chat_id < 0 and user_id is not None
+        return Place(f"chat:{chat_id}:user:{user_id}" if apart else f"chat:{chat_id}", chat_id, user_id)
     if user_id is not None:
         return Place(f"user:{user_id}", None, user_id)
     return Place(f"update:{update_id}", None, None)

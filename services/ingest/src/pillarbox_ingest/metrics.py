@@ -26,6 +26,15 @@ WAITING = Gauge("pillarbox_accept_waiting", "Updates that wait for a commit")
 WAITING_BYTES = Gauge("pillarbox_accept_waiting_bytes", "Bytes of the updates that wait for a commit")
 WEBHOOK = Gauge("pillarbox_webhook_registered", "Whether Telegram took our webhook's address", ["bot"])
 
+POLLS = Counter("pillarbox_polls", "Calls of getUpdates by what came", ["bot", "outcome"])
+POLL = Histogram(
+    "pillarbox_poll_seconds",
+    "One getUpdates that was answered with updates or none; most of it is waiting for the first",
+    buckets=(0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 65),
+)
+POLLING = Gauge("pillarbox_polling", "Whether this process asks for the bot's updates, or stands by", ["bot"])
+LAG = Gauge("pillarbox_poll_lag_seconds", "Age of the last update with a date, when it was stored", ["bot"])
+
 
 def kind_label(kind: str) -> str:
     return kind if kind in KINDS else "other"

@@ -10,7 +10,7 @@ import msgspec
 from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import Incoming
 from pillarbox_ingest import lanes
-from pillarbox_ingest.lanes import Path
+from pillarbox_ingest.lanes import LaneBy, Path
 from pillarbox_ingest.scanner import scan
 
 KIND = re.compile(r"[a-z0-9_]{1,64}\Z")
@@ -41,21 +41,49 @@ class Event(msgspec.Struct):
     user: Peer | None = None
 
 
+class Dated(msgspec.Struct):
+    date: int | None = None
+
+
 _outside = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _number = msgspec.json.Decoder(int)
 _event = msgspec.json.Decoder(Event)
+_dated = msgspec.json.Decoder(Dated)
+
+_FIRST_KEY = re.compile(rb'\s*\{\s*"update_id"\s*:\s*(-?[0-9]{1,19})\s*[,}]')
 
 Outline = tuple[int, str, Mapping[Path, int]]
 
 
-def parse(bot_id: BotId, body: bytes) -> Incoming:
+def parse(bot_id: BotId, body: bytes, lane_by: LaneBy = "chat") -> Incoming:
     """Raises Unreadable."""
     update_id, kind, ids = _outline(body)
-    place = lanes.place(kind, update_id, ids)
+    place = lanes.place(kind, update_id, ids, lane_by)
     for number in (update_id, place.chat_id or 0, place.user_id or 0):
         if not LEAST <= number <= MOST:
             raise Unreadable("an id is too large")
     return Incoming(bot_id, UpdateId(update_id), kind, place.lane, body, place.chat_id, place.user_id)
+
+
+def update_id_of(body: bytes) -> int | None:
+    """Also of a body that is otherwise unreadable; Telegram writes it first."""
+    first = _FIRST_KEY.match(body)
+    if first is not None:
+        return int(first[1])
+    try:
+        return scan(body).numbers.get(("update_id",))
+    except ValueError:
+        return None
+
+
+def date_of(body: bytes) -> int | None:
+    """When its event happened (Unix seconds), where the kind says so and the body is an ordinary one."""
+    try:
+        outside = _outside.decode(body)
+        outside.pop("update_id", None)
+        return max((_dated.decode(event).date or 0 for event in outside.values()), default=0) or None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _outline(body: bytes) -> Outline:

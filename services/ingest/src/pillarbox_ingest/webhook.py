@@ -12,7 +12,8 @@ from pillarbox.ids import BotId
 from pillarbox.inbox import Accepted, Incoming, Malformed
 from pillarbox.telemetry import get_logger
 from pillarbox_ingest import metrics
-from pillarbox_ingest.parsing import Unreadable, parse
+from pillarbox_ingest.aside import Keep, set_aside
+from pillarbox_ingest.parsing import Unreadable
 
 log = get_logger()
 
@@ -20,7 +21,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Put = Callable[[Incoming], Awaitable[Accepted]]
-Keep = Callable[[Malformed], Awaitable[None]]
+Parse = Callable[[BotId, bytes], Incoming]
 
 PREFIX = "/webhook/"
 SECRET = b"x-telegram-bot-api-secret-token"
@@ -56,12 +57,14 @@ class Webhook:
         self,
         bots: Iterable[BotId],
         secrets: Sequence[str],
+        parse: Parse,
         put: Put,
         keep: Keep,
         serving: Callable[[], bool],
     ) -> None:
         self._bots = {str(bot_id): bot_id for bot_id in bots}
         self._secrets = [secret.encode() for secret in secrets]
+        self._parse = parse
         self._put = put
         self._keep = keep
         self._serving = serving
@@ -101,7 +104,7 @@ class Webhook:
 
     async def _take(self, bot_id: BotId, body: bytes) -> int:
         try:
-            update = parse(bot_id, body)
+            update = self._parse(bot_id, body)
         except Unreadable as error:
             return await self._set_aside(Malformed(bot_id, error.reason, body))
         try:
@@ -115,18 +118,10 @@ class Webhook:
         return 200
 
     async def _set_aside(self, malformed: Malformed) -> int:
-        """Telegram would repeat anything but 200 for a day, and hold the chat's later messages."""
         try:
-            await self._keep(malformed)
+            await set_aside(self._keep, malformed)
         except StorageError:
             return 503
-        metrics.MALFORMED.labels(malformed.bot_id).inc()
-        log.warning(
-            "a malformed update is set aside",
-            bot=malformed.bot_id,
-            reason=malformed.reason,
-            size=len(malformed.body),
-        )
         return 200
 
 

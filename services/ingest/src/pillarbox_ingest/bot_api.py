@@ -1,0 +1,82 @@
+"""The few calls of the Bot API that ingest makes (Bot API, "Making requests")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+from pydantic import SecretStr
+
+from pillarbox.ids import BotId
+
+CONNECT_TIMEOUT = 10.0
+
+
+class Refused(Exception):
+    """Passing: Telegram, or what stands between, said no. The text is Telegram's description or a status."""
+
+    def __init__(self, reason: str, after: float = 0.0, status: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.after = after
+        self.status = status
+
+
+class Unauthorized(Exception):
+    """Final: there is no bot with this token."""
+
+
+class _Parameters(msgspec.Struct):
+    retry_after: float = 0.0
+
+
+class _Said(msgspec.Struct):
+    ok: bool = False
+    description: str = ""
+    parameters: _Parameters = msgspec.field(default_factory=_Parameters)
+
+
+_said = msgspec.json.Decoder(_Said)
+
+
+class BotApi:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        base: str,
+        tokens: Mapping[BotId, SecretStr],
+        proxy: SecretStr | None = None,
+    ) -> None:
+        self._session = session
+        self._base = base.rstrip("/")
+        self._tokens = tokens
+        self._proxy = proxy.get_secret_value() if proxy else None
+
+    async def call(
+        self, bot_id: BotId, method: str, parameters: Mapping[str, Any], timeout: float = 30.0
+    ) -> bytes:
+        """The body of an answer that says ok. Raises Refused and Unauthorized."""
+        address = f"{self._base}/bot{self._tokens[bot_id].get_secret_value()}/{method}"
+        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+        try:
+            async with self._session.post(
+                address, json=parameters, proxy=self._proxy, timeout=limit
+            ) as answer:
+                status, body = answer.status, await answer.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # Its text may hold the address, and that the token.
+            raise Refused(type(error).__name__) from None
+        if status == 401:
+            raise Unauthorized
+        said = _read(body)
+        if status != 200 or not said.ok:
+            raise Refused(said.description or f"HTTP {status}", said.parameters.retry_after, status)
+        return body
+
+
+def _read(body: bytes) -> _Said:
+    try:
+        return _said.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Perhaps no JSON at all, perhaps an update inside that parsers refuse.
+        return _Said(ok=body.startswith(b'{"ok":true,'))
