@@ -14,8 +14,6 @@ from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Pool, connect, deadline, rows
 from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.hints import Hinter, Listener
-from pillarbox.inbox.hold import Work
-from pillarbox.inbox.holding import while_alone
 from pillarbox.inbox.renewing import PostgresRenewer
 from pillarbox.inbox.states import (
     Accepted,
@@ -23,11 +21,11 @@ from pillarbox.inbox.states import (
     Counts,
     End,
     FailedUpdate,
-    Incoming,
-    Limits,
     FsmKey,
     FsmValue,
     FsmWrite,
+    Incoming,
+    Limits,
     Malformed,
     Moved,
     Pin,
@@ -96,10 +94,6 @@ class PostgresStorage(Storage):
         finally:
             link.pgconn.finish()
 
-    async def while_alone(self, name: str, work: Work) -> None:
-        """A process that dies loses `name` at once; one that falls silent, or is cut off, within 3 s."""
-        await while_alone(self._settings.direct_url, name, work)
-
     async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
         """Lanes are leased one by one, so that dispatchers share them."""
         await self._pool.execute(sql.BOT_KNOWN, [Int8s(sorted(bot_ids))])
@@ -121,17 +115,17 @@ class PostgresStorage(Storage):
             self._hinter.hint()
         return turn
 
-    def renewer(self) -> PostgresRenewer:
-        return PostgresRenewer(self._url, self._settings.lease)
-
-    async def wait(self, timeout: float) -> None:
-        await self._listener.wait(timeout)
-
     async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
         return await fsm.read(self._pool, keys)
 
     async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
         return await fsm.write(self._pool, writes)
+
+    def renewer(self) -> PostgresRenewer:
+        return PostgresRenewer(self._url, self._settings.lease)
+
+    async def wait(self, timeout: float) -> None:
+        await self._listener.wait(timeout)
 
     async def relay(self, file: Filer, limit: int) -> int:
         return await relaying.relay(self._relays, file, limit)

@@ -29,8 +29,7 @@ class Accepted(enum.Enum):
 class Incoming:
     """An update as it came, with what the inbox must know of it.
 
-    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither;
-    `chat:-100:user:42` where a group has a lane for each of its people.
+    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither.
     """
 
     bot_id: BotId
@@ -65,7 +64,6 @@ class Lease:
     suspect: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class FsmKey(NamedTuple):
     bot_id: BotId
     key: str
@@ -97,13 +95,14 @@ class FsmWrite:
         return self.state is None and self.data is None
 
 
+@dataclass(frozen=True, slots=True)
 class Finished:
     token: Token
     outbox: tuple[bytes, ...] = field(default=(), repr=False)
     """Elements as the door takes them (DESIGN, Outbound), each one JSON object, in order."""
-
     fsm: tuple[FsmWrite, ...] = field(default=(), repr=False)
     """All of them or none: where one of the versions is old, the update is given back, uncounted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -169,9 +168,9 @@ class Turn:
     lost: frozenset[Token] = frozenset()
     failed: int = 0
     suspects: bool = False
-
     stale: frozenset[Token] = frozenset()
     given_up: frozenset[Token] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:

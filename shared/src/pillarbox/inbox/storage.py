@@ -3,7 +3,6 @@
 `pillarbox.inbox.postgres` is the one that runs for real; `sqlite` is for one machine, `memory` for tests.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +11,6 @@ from typing import ClassVar, Protocol, Self
 from pillarbox.errors import PollingConflictError
 from pillarbox.ids import BotId, Token
 from pillarbox.inbox.filtering import Filter, Which
-from pillarbox.inbox.hold import Hold, Work
 from pillarbox.inbox.states import (
     Accepted,
     Audited,
@@ -21,11 +19,11 @@ from pillarbox.inbox.states import (
     Failed,
     FailedUpdate,
     Finished,
-    Incoming,
-    Later,
     FsmKey,
     FsmValue,
     FsmWrite,
+    Incoming,
+    Later,
     Lease,
     Limits,
     Malformed,
@@ -35,9 +33,9 @@ from pillarbox.inbox.states import (
     Place,
     Released,
     Turn,
+    Uncounted,
 )
 
-    Uncounted,
 Filer = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
 
@@ -99,13 +97,6 @@ class Storage(ABC):
         """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
         yield True  # not `shared`: there is no other process
 
-    async def while_alone(self, name: str, work: Work) -> None:
-        """Waits until this process alone holds `name`, runs `work` to its end, and gives `name` back.
-
-        Raises StorageUnavailable, with `work` cancelled, before another process can hold it.
-        """
-        await work(Hold(math.inf, 0.0))  # not `shared`: `try_lock` has told the others
-
     # ingest
 
     @abstractmethod
@@ -130,6 +121,8 @@ class Storage(ABC):
         (only where nothing else runs, nor will until this one ended) the answer may be one suspect alone.
         The run of each lease is counted when this returns. Ends whose token is no longer held change nothing
         and are named in `Turn.lost`. Updates that ran too often without an end go to the failed list here.
+
+        Of a `Finished`, outbox and FSM are written with it, or nothing is: it is in `Turn.stale` then.
         """
 
     async def claim(self, slots: int) -> list[Lease]:
@@ -142,8 +135,6 @@ class Storage(ABC):
         """
         return await self._end(Finished(token, tuple(outbox), tuple(fsm)))
 
-
-        Of a `Finished`, outbox and FSM are written with it, or nothing is: it is in `Turn.stale` then.
     async def fail(self, token: Token, error: str) -> bool:
         """To the failed list, with the error's type, message and place. False: the lease was lost."""
         return await self._end(Failed(token, error))
@@ -155,6 +146,10 @@ class Storage(ABC):
     async def later(self, token: Token, after: float) -> bool:
         """Run again in `after` seconds, not counted; its lane waits. False: the lease was lost."""
         return await self._end(Later(token, after))
+
+    async def uncount(self, token: Token) -> bool:
+        """The run is given back and its lease kept: a stop has begun. False: the lease was lost."""
+        return await self._end(Uncounted(token))
 
     async def _end(self, end: End) -> bool:
         turn = await self.turn([end], 0)
@@ -174,10 +169,6 @@ class Storage(ABC):
 
     @abstractmethod
     async def wait(self, timeout: float) -> None:
-    async def uncount(self, token: Token) -> bool:
-        """The run is given back and its lease kept: a stop has begun. False: the lease was lost."""
-        return await self._end(Uncounted(token))
-
         """Returns when updates may have come, after `timeout` seconds at the latest. A hint only."""
 
     @abstractmethod
