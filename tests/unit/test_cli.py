@@ -5,6 +5,13 @@ from typer.testing import CliRunner
 
 from pillarbox.cli import app
 
+DISPATCHER = {
+    "DATABASE_URL": "postgresql://x@127.0.0.1:1/x",
+    "REDIS_URL": "redis://127.0.0.1:1",
+    "BOT_TOKENS": "7:AAAAAAAAAAAAAAAA",
+    "HANDLERS": "bot",
+}
+
 
 @pytest.mark.parametrize(
     ("arguments", "environment", "code", "says"),
@@ -13,6 +20,12 @@ from pillarbox.cli import app
         (["migrate"], {"DATABASE_URL": "mysql://x"}, 2, "DATABASE_URL: it must begin with postgresql://"),
         (["migrate"], {"DATABASE_URL": "postgresql://x@127.0.0.1:1/x"}, 1, "could not run"),
         (["check", "ingest"], {}, 2, "ingest: BOT_TOKENS is not set"),
+        (
+            ["check", "dispatcher"],
+            DISPATCHER | {"PIN_KEYS": "true"},
+            2,
+            "dispatcher: PIN_KEYS: sealed updates",
+        ),
         (["check", "nothing"], {}, 2, "no service nothing is installed"),
     ],
 )

@@ -4,14 +4,14 @@ Exit codes: 0 done, 1 passing (try again), 2 a setting is missing or wrong.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from pillarbox import db
+from pillarbox.commands import failed, pins
+from pillarbox.commands.telling import told
 from pillarbox.errors import PillarboxError, SettingError
 from pillarbox.settings import DatabaseSettings, InboxSettings, RedisSettings, Settings, load
 
@@ -22,6 +22,8 @@ COMMANDS = "pillarbox.commands"
 """The entry points by which an installed service adds a command: a function as typer takes it."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(failed.app, name="failed")
+app.add_typer(pins.app, name="pins")
 
 
 @app.callback()
@@ -91,16 +93,6 @@ async def answered(settings: RedisSettings) -> None:
             await client.ping()
     finally:
         await client.aclose()
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """One line instead of a traceback."""
-    try:
-        yield
-    except PillarboxError as error:
-        typer.echo(f"pillarbox: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, SettingError) else 1) from None
 
 
 def main() -> None:

@@ -13,6 +13,12 @@ def _direct(value: str) -> str:
     return value
 
 
+def _unpinned(value: bool) -> bool:
+    if value:
+        raise ValueError("sealed updates do not exist yet, so no key would ever be pinned or checked")
+    return value
+
+
 class DispatcherSettings(InboxSettings, RedisSettings, BotSettings, TelegramSettings):
     handlers: str = Field(
         pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
@@ -25,6 +31,11 @@ class DispatcherSettings(InboxSettings, RedisSettings, BotSettings, TelegramSett
     concurrency: int = Field(64, ge=1, le=4096, description="lanes handled at once", examples=["64"])
     answers: Annotated[str, AfterValidator(_direct)] = Field(
         "direct", description="where `await message.answer(...)` goes", examples=["direct"]
+    )
+    pin_keys: Annotated[bool, AfterValidator(_unpinned)] = Field(
+        False,
+        description="pin the first key seen for a person; refused until sealed updates exist",
+        examples=["false"],
     )
     stop_timeout: Seconds = Field(
         65.0, description="seconds for the handlers that run at SIGTERM", examples=["65"]

@@ -1,0 +1,1 @@
+"""Groups of commands: `pillarbox failed …` and `pillarbox pins …`."""
