@@ -1,4 +1,4 @@
-"""`make faults SEEDS=1,2,3 STORE=sqlite`: everything is killed under load, and the ledger is counted.
+"""`make faults SEEDS=1,2,3 STORE=sqlite RECEIVE=polling`: all is killed under load, and the ledger counted.
 
 The last line is one of JSON: lost, doubled, reordered, … over all seeds. Exit code 1: a promise broke.
 """
@@ -21,22 +21,26 @@ def main() -> int:
     parser.add_argument("--seeds", default="1", help="comma between: 1,2,3")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long the load lasts")
     parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
+    parser.add_argument("--receive", choices=["webhook", "polling"], default="webhook")
     arguments = parser.parse_args()
-    load = Load(seconds=arguments.seconds)
-    verdicts = {int(seed): _one(int(seed), load, arguments.store) for seed in arguments.seeds.split(",")}
-    print(json.dumps({"store": arguments.store, **_sum(verdicts)}))
+    load, store, receive = Load(seconds=arguments.seconds), arguments.store, arguments.receive
+    verdicts = {int(seed): _one(int(seed), load, store, receive) for seed in arguments.seeds.split(",")}
+    print(json.dumps({"store": store, "receive": receive, **_sum(verdicts)}))
     return 0 if all(verdict.good for verdict in verdicts.values()) else 1
 
 
-def _one(seed: int, load: Load, store: str) -> Verdict:
+def _one(seed: int, load: Load, store: str, receive: str) -> Verdict:
     folder = Path(tempfile.mkdtemp(prefix="pillarbox-faults-"))
     settings = {
         "HANDLERS": "tests.faults.bot",
         "FAULTS_JOURNAL": str(folder / "journal"),
         "LEASE": "2",
+        "RECEIVE": receive,
         "LOG_LEVEL": "warning",
     }
-    with running(folder, settings, store=store, dispatcher=2, sender=2, admin=0) as stack:
+    pollers = 2 if receive == "polling" else 1  # one asks, the other stands by
+    counts = {"ingest": pollers, "dispatcher": 2, "sender": 2, "admin": 0}
+    with running(folder, settings, store=store, **counts) as stack:
         verdict = asyncio.run(run(stack, seed, load))
     print(f"seed {seed}: {json.dumps(_told(verdict))}")
     if verdict.good:

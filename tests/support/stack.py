@@ -168,7 +168,7 @@ class Stack:
             **self._queue(),
             "BOT_TOKENS": TOKEN,
             "WEBHOOK_SECRET": SECRET,
-            "WEBHOOK_URL": f"http://127.0.0.1:{ports.get('ingest', ports.get('run'))}",
+            "WEBHOOK_URL": f"http://127.0.0.1:{ports.get('ingest', ports.get('run', 0))}",
             "TELEGRAM_API_BASE": f"http://127.0.0.1:{ports['simulator']}",
             "ADMIN_TOKENS": f"tests:read+act+payload:{ADMIN_TOKEN}",
         }
