@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from pillarbox.ids import BotId, RowId
 from pillarbox.inbox import sql
-from pillarbox.inbox.arrays import Int4s, Int8s
-from pillarbox.inbox.connections import AsyncLink, Pool, deadline, rows
+from pillarbox.inbox.connections import AsyncLink, Pool, deadline
 from pillarbox.inbox.states import OutboxRow
 
 File = Callable[[Sequence[OutboxRow]], Awaitable[None]]
@@ -31,8 +30,6 @@ async def relay(
 async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int]:
     """How many were handed out, and how many were left behind rows of another relay."""
     async with pool.session() as link:
-        async with deadline():
-            await link.execute(b"BEGIN")
         try:
             taken, left = await _take(link, limit)
             if taken:
@@ -47,11 +44,15 @@ async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int]:
 
 
 async def _take(link: AsyncLink, limit: int) -> tuple[list[OutboxRow], int]:
+    """Begins, and takes the rows, in one round trip: replies wait for it."""
     async with deadline():
-        locked = await rows(link, sql.RELAY_LOCK, [limit])
-        if not locked:
-            return [], 0
-        ours = [Int8s([row_id for row_id, _ in locked]), Int4s([n for _, n in locked])]
-        taken = await rows(link, sql.RELAY_TAKE, ours)
-    filed = [OutboxRow(BotId(bot), lane, RowId(row), n, body) for bot, lane, row, n, body in taken]
-    return filed, len(locked) - len(filed)
+        async with link.pipeline():
+            await link.execute(b"BEGIN")
+            cursor = await link.execute(sql.RELAY.encode(), [limit], prepare=True, binary=True)
+        found = await cursor.fetchall()
+    ours = [
+        OutboxRow(BotId(bot), lane, RowId(row), n, body)
+        for bot, lane, row, n, body in found
+        if body is not None
+    ]
+    return ours, len(found) - len(ours)

@@ -50,7 +50,6 @@ TURN = """
 SELECT * FROM inbox_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13)
 """
 
-RENEW = """
 RUN_TURN = """
 SELECT * FROM inbox_run_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13,
     $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
@@ -58,6 +57,7 @@ SELECT * FROM inbox_run_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $
 READ_FSM = "SELECT * FROM inbox_read_fsm($1, $2)"
 WRITE_FSM = "SELECT inbox_write_fsm($1, $2, $3, $4, $5, $6)"
 
+RENEW = """
 WITH held AS MATERIALIZED (
     SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE
 )
@@ -70,35 +70,7 @@ RETURNING l.token
 NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('pillarbox', '')"
 LISTEN = "LISTEN pillarbox"
 
-RELAY_LOCK = """
-SELECT row_id, n FROM outbox ORDER BY row_id, n LIMIT $1::int4 FOR UPDATE SKIP LOCKED
-"""
-
-# A second statement, so that it sees what other relays have committed meanwhile. What stands behind a row
-# that is not ours stays: another relay has that one.
-RELAY_TAKE = """
-WITH ours AS MATERIALIZED (
-    SELECT o.row_id, o.n, o.bot_id, o.lane
-    FROM unnest($1::bigint[], $2::integer[]) AS t(row_id, n) JOIN outbox o USING (row_id, n)
-), reach AS MATERIALIZED (
-    SELECT bot_id, lane, max(row_id) AS row_id FROM ours GROUP BY bot_id, lane
-), missing AS MATERIALIZED (
-    SELECT o.bot_id, o.lane, min(ARRAY[o.row_id, o.n]) AS lowest
-    FROM reach r
-    JOIN outbox o ON o.bot_id = r.bot_id AND o.lane = r.lane AND o.row_id <= r.row_id
-    LEFT JOIN ours m ON m.row_id = o.row_id AND m.n = o.n
-    WHERE m.row_id IS NULL
-    GROUP BY o.bot_id, o.lane
-), taken AS (
-    DELETE FROM outbox o USING ours t
-    WHERE o.row_id = t.row_id AND o.n = t.n AND NOT EXISTS (
-        SELECT 1 FROM missing m
-        WHERE m.bot_id = t.bot_id AND m.lane = t.lane AND m.lowest < ARRAY[t.row_id, t.n]
-    )
-    RETURNING o.bot_id, o.lane, o.row_id, o.n, o.body
-)
-SELECT bot_id, lane, row_id, n, body FROM taken ORDER BY row_id, n
-"""
+RELAY = "SELECT * FROM inbox_relay($1::int4)"
 
 MATCHING = f"""
     ($5::timestamptz IS NULL OR failed_at >= $5) AND ($6::timestamptz IS NULL OR failed_at < $6)
