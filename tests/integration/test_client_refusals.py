@@ -174,7 +174,7 @@ async def test_the_database_went_away_and_came_back(postgres_url: str) -> None:
             await inbox.accept([incoming(1)])
             with psycopg.connect(postgres_url, autocommit=True) as connection:
                 connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
             assert await client.failed_updates() == []

@@ -89,7 +89,7 @@ class Ingest:
 
 
 async def main(settings: IngestSettings, stop: asyncio.Event) -> None:
-    async with opening(shared_storage_of(settings)) as inbox:
+    async with opening(shared_storage_of(settings), list(settings.bots)) as inbox:
         await receive(settings, Ingest(settings, inbox, stop), stop)
 
 

@@ -23,12 +23,18 @@ class Operations:
         if self._ready:
             return
         try:
+            await self._open()
+        except BaseException:
+            await self._source.close()
+            raise
+        self._ready = True
+
+    async def _open(self) -> None:
+        try:
             await self._source.open()
         except SettingError as error:
             raise SettingError(str(error).removeprefix("DATABASE_URL: ")) from None
-        self._ready = True
         if not await self._source.knows(self._bot_id):
-            await self.close()
             raise UnknownBot(f"nothing was ever stored of bot {self._bot_id} there; check bot_id")
 
     async def close(self) -> None:

@@ -108,12 +108,12 @@ async def _patiently(call: Callable[[], Awaitable[None]]) -> None:
 
 
 @asynccontextmanager
-async def opening(storage: Storage) -> AsyncIterator[Inbox]:
+async def opening(storage: Storage, bot_ids: Sequence[BotId] = ()) -> AsyncIterator[Inbox]:
     """Opens it in the background, closes it at the end; a storage that refuses ends the block."""
     inbox = Inbox(storage)
     try:
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(inbox.open(), name="open the inbox")
+            task = group.create_task(inbox.open(bot_ids), name="open the inbox")
             yield inbox
             task.cancel()
     finally:
