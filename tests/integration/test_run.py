@@ -166,3 +166,21 @@ async def test_in_memory_telegram_is_told_after_the_handler(tmp_path: Path) -> N
             assert time.monotonic() - began > 1.5
     whats = [line.split()[0] for line in notes(stack)]
     assert whats == ["start", "start", "end"]
+
+
+async def test_it_runs_on_postgres_and_a_redis_of_ones_own_too(
+    tmp_path: Path, postgres_url: str, valkey_url: str
+) -> None:
+    with started(tmp_path, DATABASE_URL=postgres_url, REDIS_URL=valkey_url) as stack:
+        async with telegram(stack) as simulator:
+            await say(simulator, "hello")
+            await answered(simulator, "hello")
+        assert not valkey_pid(stack)
+        assert not (stack.folder / "pillarbox.db").exists()
+
+
+async def test_nothing_from_outside_is_needed_with_polling(tmp_path: Path) -> None:
+    with started(tmp_path, RECEIVE="polling", WEBHOOK_URL="", WEBHOOK_SECRET="") as stack:
+        async with telegram(stack) as simulator:
+            await say(simulator, "hello")
+            await answered(simulator, "hello")

@@ -47,6 +47,12 @@ def test_a_setting_found_wrong_later_is_2_as_well() -> None:
     assert done.stderr.splitlines() == ["thing: PORT: it is taken"]
 
 
+def test_an_error_of_ours_is_1_and_one_line() -> None:
+    done = run("from pillarbox.errors import PollingConflictError\nraise PollingConflictError('two of them')")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["thing: two of them"]
+
+
 def test_anything_else_is_1() -> None:
     assert run("raise OSError").returncode == 1
 
