@@ -64,11 +64,9 @@ async def running(url: str, port: int = 0, **given: Any) -> AsyncIterator[Ingest
     settings = load(
         IngestSettings,
         database_url=url,
-        bot_tokens=TOKENS,
-        webhook_secret=f"{SECRET},{NEXT_SECRET}",
         ingest_host="127.0.0.1",
         ingest_port=port,
-        **given,
+        **{"bot_tokens": TOKENS, "webhook_secret": f"{SECRET},{NEXT_SECRET}", **given},
     )
     stop = asyncio.Event()
     task = asyncio.create_task(main(settings, stop))
