@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,9 @@ async def test_a_list_in_full_has_every_body_once_in_pages_of_a_bounded_size(
         fail(postgres_url, number, minutes=number)
     fail(postgres_url, 5, minutes=5, body=BODY * 9)
     fail(postgres_url, 6, bot_id=OTHER)
-    found, after, sizes = [], "", []
+    found: list[dict[str, Any]] = []
+    sizes: list[int] = []
+    after = ""
     while not sizes or after:
         page = await admin.get(f"{LIST}?payload=true&after={after}", "insider")
         found += page["items"]

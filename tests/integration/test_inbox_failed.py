@@ -1,8 +1,14 @@
 """DESIGN, Inbox 8: failed updates again, or never more."""
 
+import asyncio
+
+from psycopg import AsyncConnection
+
 from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import Accepted, Failed, Finished, Moved
 from tests.support.inbox import BOT, incoming, numbers, opened, query
+
+WAITS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 async def test_requeued_is_as_if_it_had_just_come(postgres_url: str) -> None:
@@ -64,3 +70,19 @@ async def test_discarded_ids_are_known_until_their_time(postgres_url: str) -> No
         assert await inbox.discard(BOT, None, "ops") == Moved(1)
         assert await inbox.accept([incoming(1)]) == [Accepted.REPEAT]
         assert numbers(await inbox.claim(1)) == []
+
+
+async def test_a_batch_that_another_took_away_does_not_end_the_retry(postgres_url: str) -> None:
+    """Two people at once: the first 500 are gone when their locks are free, and more stand behind them."""
+    async with opened(postgres_url) as inbox, await AsyncConnection.connect(postgres_url) as other:
+        await inbox.accept([incoming(n, lane=f"chat:{n}") for n in range(600)])
+        for lease in await inbox.claim(600):
+            await inbox.fail(lease.token, "E")
+        await other.execute("DELETE FROM failed WHERE row_id <= (SELECT min(row_id) + 499 FROM failed)")
+        retry = asyncio.create_task(inbox.requeue(BOT, None, "ops"))
+        async with asyncio.timeout(10):
+            while query(postgres_url, WAITS) == []:  # noqa: ASYNC110 - the database has no event for it
+                await asyncio.sleep(0.02)
+        await other.commit()
+        assert await retry == Moved(100)
+        assert query(postgres_url, "SELECT 1 FROM failed") == []

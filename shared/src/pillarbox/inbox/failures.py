@@ -30,7 +30,7 @@ async def _move(pool: Executes, statement: str, bot_id: BotId, which: Which, by:
     while newest is not None:
         batch = await pool.execute(statement, given)
         moved += [update_id for (update_id,) in batch]
-        if len(batch) < BATCH and not await _any_left(pool, given):
+        if len(batch) < BATCH:
             break
     if which is None or isinstance(which, Filter):
         return Moved(len(moved))
@@ -41,12 +41,6 @@ def columns(which: Which) -> list[Any]:
     """The last parameters of a statement that has MATCHING in it."""
     matching = which if isinstance(which, Filter) else Filter()
     return [matching.since, matching.until, matching.kind, matching.chat_id, matching.error]
-
-
-async def _any_left(pool: Executes, given: Sequence[Any]) -> bool:
-    """A short batch may be one of which another call took the rest, with more behind it."""
-    ((left, _),) = await pool.execute(sql.ANY_LEFT, given)
-    return bool(left)
 
 
 async def _sorted_out(
