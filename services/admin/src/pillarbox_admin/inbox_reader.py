@@ -9,6 +9,7 @@ from datetime import datetime
 from pillarbox.ids import BotId, RowId, UpdateId
 from pillarbox.inbox import FailedUpdate, Filter, Storage
 from pillarbox.inbox.filtering import error_type
+from pillarbox.inbox.sqlite import SQLiteStorage
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.reader import PLACE, Page
 
@@ -89,8 +90,12 @@ class InboxReader:
         return sorted(groups, key=lambda group: (-group.number, group.type, group.place))
 
     async def malformed(self, after: Cursor | None, limit: int) -> Page:
-        """None: a storage counts them and does not show them."""
-        return Page([], None)
+        """From the newest to the oldest; none where the storage only counts them."""
+        if not isinstance(self._storage, SQLiteStorage):
+            return Page([], None)
+        rows = await self._storage.malformed_bodies(before=after.row if after else None, limit=limit + 1)
+        last = rows[limit - 1] if len(rows) > limit else None
+        return Page(rows[:limit], Cursor(last.received_at, last.row) if last else None)
 
     async def _matching(self, bot_id: BotId, asked: Filter) -> AsyncIterator[FailedRow]:
         before: FailedUpdate | None = None

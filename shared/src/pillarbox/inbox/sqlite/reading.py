@@ -2,6 +2,8 @@
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from pillarbox.ids import BotId, RowId, UpdateId
 from pillarbox.inbox.filtering import Filter
@@ -9,6 +11,23 @@ from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.filters import columns
 from pillarbox.inbox.sqlite.times import at, of
 from pillarbox.inbox.states import Audited, Counts, FailedUpdate, OutboxRow, Place
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedBody:
+    row: RowId
+    bot_id: BotId
+    received_at: datetime
+    reason: str
+    size: int
+
+
+def malformed_bodies(db: sqlite3.Connection, before: RowId | None, limit: int) -> list[MalformedBody]:
+    newest = (1 << 63) - 1 if before is None else before
+    return [
+        MalformedBody(RowId(row), BotId(bot), at(received), reason, size)
+        for row, bot, received, reason, size in db.execute(statements.MALFORMED_LIST, (newest, limit))
+    ]
 
 
 def outbox(db: sqlite3.Connection, bots: Sequence[BotId], limit: int) -> list[OutboxRow]:

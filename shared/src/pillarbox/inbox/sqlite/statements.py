@@ -13,6 +13,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 MALFORMED = "INSERT INTO malformed (bot_id, received_at, reason, body) VALUES (?, ?, ?, ?)"
+MALFORMED_LIST = """
+SELECT id, bot_id, received_at, reason, length(body) FROM malformed WHERE id < ? ORDER BY id DESC LIMIT ?
+"""
 MALFORMED_TRIM = """
 DELETE FROM malformed WHERE bot_id = ?1 AND id <= (
     SELECT id FROM malformed WHERE bot_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2

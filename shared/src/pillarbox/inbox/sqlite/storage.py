@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pillarbox.errors import PollingConflictError, StorageUnavailable
-from pillarbox.ids import BotId, Token
+from pillarbox.ids import BotId, RowId, Token
 from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.fingerprints import fingerprint_of
 from pillarbox.inbox.locks import BotLock
@@ -188,6 +188,12 @@ class SQLiteStorage(Storage):
 
     async def audit(self, bot_id: BotId, *, limit: int = 100) -> list[Audited]:
         return await self._driver.call(lambda db: reading.audit(db, bot_id, limit))
+
+    async def malformed_bodies(
+        self, *, before: RowId | None = None, limit: int = 100
+    ) -> list[reading.MalformedBody]:
+        """Of all bots in this file, the newest first; `before`: what follows this one in the list."""
+        return await self._driver.call(lambda db: reading.malformed_bodies(db, before, limit))
 
     async def counts(self, bot_id: BotId) -> Counts:
         return await self._driver.call(lambda db: reading.counts(db, bot_id))
