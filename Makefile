@@ -3,6 +3,7 @@
 .PHONY: help demo test check format up down test-compose faults contract bench lock clean run-env dev-env
 PY := .venv/bin/python
 PATHS := shared services tests examples
+PGBOUNCER = $(shell PATH=$$PATH:/usr/sbin command -v pgbouncer)
 SEEDS ?= 1
 ONLY ?=
 TESTED := tests.integration.test_contract
@@ -25,7 +26,8 @@ down: ## Stop that stack; its data stays
 
 ##@ Change it
 test: dev-env ## All tests that need no Docker
-	@$(PY) -m pytest -m "not docker"
+	@$(if $(PGBOUNCER),,echo "no PgBouncer: its tests are left out")
+	@$(PY) -m pytest -m "not docker$(if $(PGBOUNCER),, and not pgbouncer)"
 
 test-compose: dev-env ## Bring the stack up in Docker, drive it, take it down
 	@deploy/test-compose

@@ -45,6 +45,7 @@ def upgrade(url: str, revision: str = "head") -> None:
 
 
 def _locked(connection: Connection, revision: str) -> None:
+    _check_direct(connection)
     # Committed at once, so that a waiting starter holds no snapshot. The lock is the session's.
     connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": LOCK})
     connection.commit()
@@ -57,6 +58,17 @@ def _locked(connection: Connection, revision: str) -> None:
         connection.rollback()
         connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK})
         connection.commit()
+
+
+def _check_direct(connection: Connection) -> None:
+    """A pooler would keep the session's lock for ever; it tells another pid than the server does."""
+    driver = connection.connection.driver_connection
+    served_by = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    if isinstance(driver, psycopg.Connection) and driver.info.backend_pid != served_by:
+        raise SettingError(
+            "DATABASE_DIRECT_URL: this is a pooler, and migrations need PostgreSQL itself;"
+            " set it to the database's own address"
+        )
 
 
 def _check_server(connection: Connection) -> None:

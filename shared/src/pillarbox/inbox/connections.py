@@ -13,7 +13,7 @@ from psycopg.abc import PQGen
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 
-from pillarbox.errors import StorageError, StorageRefused, StorageUnavailable
+from pillarbox.errors import SettingError, StorageError, StorageRefused, StorageUnavailable
 from pillarbox.inbox import arrays
 
 RV = TypeVar("RV")
@@ -51,6 +51,9 @@ def translated(error: psycopg.Error) -> Exception:
 class AsyncLink(AsyncConnection[Row]):
     """Cancelled in the middle of a query, it is closed at once: a stuck server answers no plea."""
 
+    pooled = False
+    """Whether a pooler such as PgBouncer stands between: it tells another pid than the server does."""
+
     async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         try:
             return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
@@ -72,8 +75,8 @@ class Link(Connection[Row]):
 
 
 async def connect(url: str, **options: Any) -> AsyncLink:
-    """`options` are libpq's own."""
-    return await AsyncLink.connect(
+    """`options` are libpq's own. Behind a pooler nothing is prepared: each call may meet another server."""
+    link = await AsyncLink.connect(
         url,
         autocommit=True,
         context=_adapters,
@@ -81,6 +84,37 @@ async def connect(url: str, **options: Any) -> AsyncLink:
         application_name="pillarbox",
         **KEEPALIVE,
         **options,
+    )
+    try:
+        cursor = await link.execute(b"SELECT pg_backend_pid()", prepare=False)
+        ((served_by,),) = await cursor.fetchall()
+    except BaseException:
+        link.pgconn.finish()
+        raise
+    if served_by != link.pgconn.backend_pid:
+        link.pooled = True
+        link.prepare_threshold = None
+    return link
+
+
+async def connect_directly(url: str, **options: Any) -> AsyncLink:
+    """For a session's own locks: a pooler would give them to somebody else, or keep them for ever."""
+    try:
+        link = await connect(url, **options)
+    except psycopg.OperationalError as error:
+        if "startup parameter" not in str(error):
+            raise
+        raise _pooler() from None
+    if link.pooled:
+        link.pgconn.finish()
+        raise _pooler()
+    return link
+
+
+def _pooler() -> SettingError:
+    return SettingError(
+        "DATABASE_DIRECT_URL: this is a pooler, not PostgreSQL itself, and locks need that;"
+        " set it to the database's own address"
     )
 
 

@@ -76,6 +76,11 @@ class Listener:
             await asyncio.sleep(backoff.delay())
 
     async def _hear(self, link: AsyncLink, backoff: Backoff) -> None:
+        if link.pooled:
+            log.warning(
+                "no hints come through a pooler, each update may wait for the next poll",
+                fix="set DATABASE_DIRECT_URL to the same database past the pooler",
+            )
         async with deadline():
             await link.execute(sql.LISTEN.encode())
         backoff.reset()

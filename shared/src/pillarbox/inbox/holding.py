@@ -3,9 +3,8 @@
 import asyncio
 import time
 
-from pillarbox.errors import SettingError
 from pillarbox.inbox import sql
-from pillarbox.inbox.connections import AsyncLink, connect, deadline, rows
+from pillarbox.inbox.connections import AsyncLink, connect_directly, deadline, rows
 from pillarbox.inbox.hold import Hold, Work
 
 SILENCE = 3.0
@@ -20,23 +19,12 @@ async def while_alone(url: str, name: str, work: Work, silence: float = SILENCE)
     PostgreSQL itself: a pooler would keep the connection, and so the lock, for a process that is gone.
     """
     async with deadline():
-        link = await connect(url, options=f"-c idle_session_timeout={int(silence * 1000)}")
+        link = await connect_directly(url, options=f"-c idle_session_timeout={int(silence * 1000)}")
     try:
-        await _check(link)
         hold = await _acquire(link, name, silence)
         await _beating(link, hold, work, silence)
     finally:
         link.pgconn.finish()
-
-
-async def _check(link: AsyncLink) -> None:
-    async with deadline():
-        ((timeout,),) = await rows(link, sql.IDLE_SESSION_TIMEOUT)
-    if timeout == "0":
-        raise SettingError(
-            "DATABASE_DIRECT_URL: a pooler stands before this PostgreSQL, and a lock needs a connection of"
-            " its own; set it to the database's own address"
-        )
 
 
 async def _acquire(link: AsyncLink, name: str, silence: float) -> Hold:

@@ -11,9 +11,11 @@ from pillarbox.errors import SettingError
 from pillarbox.ids import BotId
 from pillarbox.inbox import accepting, failures, fsm, pinning, reading, relaying, sql, sweeping
 from pillarbox.inbox.arrays import Int8s
-from pillarbox.inbox.connections import Pool, connect, deadline, rows
+from pillarbox.inbox.connections import Pool, connect_directly, deadline, rows
 from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.hints import Hinter, Listener
+from pillarbox.inbox.hold import Work
+from pillarbox.inbox.holding import while_alone
 from pillarbox.inbox.renewing import PostgresRenewer
 from pillarbox.inbox.states import (
     Accepted,
@@ -86,13 +88,17 @@ class PostgresStorage(Storage):
     async def alone(self, name: str) -> AsyncIterator[bool]:
         """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
         async with deadline():
-            link = await connect(self._settings.direct_url)
+            link = await connect_directly(self._settings.direct_url)
         try:
             async with deadline():
                 ((ours,),) = await rows(link, sql.TRY_LOCK, [name])
             yield ours
         finally:
             link.pgconn.finish()
+
+    async def while_alone(self, name: str, work: Work) -> None:
+        """A process that dies loses `name` at once; one that falls silent, or is cut off, within 3 s."""
+        await while_alone(self._settings.direct_url, name, work)
 
     async def try_lock(self, bot_ids: Sequence[BotId]) -> bool:
         """Lanes are leased one by one, so that dispatchers share them."""
@@ -122,7 +128,7 @@ class PostgresStorage(Storage):
         return await fsm.write(self._pool, writes)
 
     def renewer(self) -> PostgresRenewer:
-        return PostgresRenewer(self._url, self._settings.lease)
+        return PostgresRenewer(self._settings.direct_url, self._settings.lease)
 
     async def wait(self, timeout: float) -> None:
         await self._listener.wait(timeout)

@@ -12,7 +12,10 @@ from pillarbox.inbox.connections import Link, connect_blocking, translated
 
 
 class PostgresRenewer:
-    """A blocking connection of its own; after an error the next call makes a new one."""
+    """A blocking connection of its own, to PostgreSQL itself: a full pooler must not cost the leases.
+
+    After an error the next call makes a new one.
+    """
 
     def __init__(self, url: str, lease: float) -> None:
         self._url = url

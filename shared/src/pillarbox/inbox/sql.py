@@ -13,7 +13,6 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'), current_se
 REVISION = "SELECT version_num FROM alembic_version"
 PING = "SELECT 1"
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))"
-IDLE_SESSION_TIMEOUT = "SELECT current_setting('idle_session_timeout')"
 
 # Lanes are counted before the rows get their numbers (the gate), so a lane's numbers are in order of commit.
 ACCEPT = """
