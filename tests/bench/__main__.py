@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 
-BENCHES = ("accept", "dispatch", "send", "reply", "sqlite", "simulator")
+BENCHES = ("accept", "dispatch", "send", "reply", "sqlite", "engine", "backlog", "failover", "simulator")
 
 
 def main() -> int:
