@@ -10,17 +10,22 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from pillarbox.ids import BotId
 from pillarbox.inbox import FailedUpdate
 from pillarbox.inbox.sqlite import SQLiteStorage
+from pillarbox.settings import load
 from pillarbox_solo import processes
 from pillarbox_solo.ports import free_port
+from pillarbox_solo.run import main
+from pillarbox_solo.settings import RunSettings
 from tests.faults.verdict import judge, key_of
 from tests.support.simulator_client import SimulatorClient
-from tests.support.stack import BOT_ID, Stack, running
+from tests.support.stack import BOT_ID, TOKEN, Stack, running
 
 PATIENCE = 60.0
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
 
 @contextmanager
@@ -166,6 +171,19 @@ async def test_in_memory_telegram_is_told_after_the_handler(tmp_path: Path) -> N
             assert time.monotonic() - began > 1.5
     whats = [line.split()[0] for line in notes(stack)]
     assert whats == ["start", "start", "end"]
+
+
+async def test_a_stop_ends_the_wait_for_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"bot_tokens": TOKEN, "handlers": "bot", "webhook_secret": "for-tests-only"}
+    stop = asyncio.Event()
+    ended = asyncio.create_task(main(load(RunSettings, database_url=NOWHERE, **given), stop))
+    await asyncio.sleep(0.3)
+    assert not ended.done()
+    stop.set()
+    async with asyncio.timeout(10):
+        await ended
+    assert not list(tmp_path.iterdir())
 
 
 async def test_it_runs_on_postgres_and_a_redis_of_ones_own_too(

@@ -42,7 +42,8 @@ async def _opened(inbox: Inbox, settings: RunSettings, stop: asyncio.Event) -> b
     await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
     for task in (opening, stopping):
         task.cancel()
-    if not opening.done():
+    await asyncio.wait({opening, stopping})
+    if opening.cancelled():
         return False
     opening.result()
     return True
