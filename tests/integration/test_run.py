@@ -202,3 +202,11 @@ async def test_nothing_from_outside_is_needed_with_polling(tmp_path: Path) -> No
         async with telegram(stack) as simulator:
             await say(simulator, "hello")
             await answered(simulator, "hello")
+
+
+async def test_a_storage_of_ones_own_is_enough(tmp_path: Path) -> None:
+    own = {"STORAGE": "examples.own_storage.storage:FileStorage", "DATABASE_URL": str(tmp_path / "inbox")}
+    with started(tmp_path, **own) as stack:
+        async with telegram(stack) as simulator:
+            await say(simulator, "hello")
+            await answered(simulator, "hello")
