@@ -124,6 +124,39 @@ async def test_clean_stops_during_a_slow_handler_count_no_run(
     assert pending(postgres_url) == 1
 
 
+async def test_killed_in_the_middle_of_a_stop_the_run_has_not_counted(
+    tmp_path: Path, postgres_url: str, valkey_url: str
+) -> None:
+    async with inbox(postgres_url) as storage:
+        await accept(storage, [incoming(1, 5, "sleep 60")])
+    with processes() as started:
+        for stops in range(1, 4):
+            process = Process(tmp_path, postgres_url, valkey_url, LEASE=1, MAX_HANDLER_RUNS=2)
+            started.append(process)
+            await until(lambda n=stops: len(events(tmp_path, "start")) == n, 30)  # type: ignore[misc]
+            process.signal(signal.SIGTERM)
+            await until(lambda: scalar(postgres_url, "SELECT runs FROM lanes") == 0)
+            assert process.alive
+            assert scalar(postgres_url, "SELECT count(*) FROM lanes WHERE token IS NOT NULL") == 1
+            process.signal(signal.SIGKILL)
+    assert scalar(postgres_url, "SELECT count(*) FROM failed") == 0
+
+
+async def test_a_handler_that_cannot_be_cancelled_does_not_keep_its_process(
+    tmp_path: Path, postgres_url: str, valkey_url: str
+) -> None:
+    async with inbox(postgres_url) as storage:
+        await accept(storage, [incoming(1, 5, "stubborn"), incoming(2, 6, "sleep 0")])
+    with processes() as started:
+        process = Process(tmp_path, postgres_url, valkey_url, LEASE=1, STOP_TIMEOUT=0.2)
+        started.append(process)
+        await until(lambda: len(events(tmp_path, "start")) == 2 and pending(postgres_url) == 1)
+        process.signal(signal.SIGTERM)
+        assert await process.exit_code() == 3
+        assert "handlers in it that do not end" in process.log.read_text()
+    assert scalar(postgres_url, "SELECT runs FROM lanes") == 0
+
+
 async def test_a_clean_stop_lets_the_handler_end_and_relays_its_answer(
     tmp_path: Path, postgres_url: str, valkey_url: str
 ) -> None:
@@ -162,7 +195,11 @@ async def test_updates_that_kill_their_process_take_no_others_to_the_failed_list
     [
         ({"HANDLERS": "nowhere.bot"}, "HANDLERS: nowhere.bot cannot be imported (ModuleNotFoundError:"),
         ({"HANDLERS": ""}, "HANDLERS is not set"),
-        ({"ANSWERS": "outbox"}, "ANSWERS: `outbox` does not exist yet"),
+        ({"ANSWERS": "queue"}, "ANSWERS: "),
+        (
+            {"RETRY_ON": "Nonsense"},
+            "RETRY_ON: Nonsense is no type of error that can be imported; for example",
+        ),
         ({"CONCURRENCY": "0"}, "CONCURRENCY: "),
     ],
 )

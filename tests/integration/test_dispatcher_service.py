@@ -14,6 +14,8 @@ import redis
 
 import pillarbox_simulator
 from pillarbox import db
+from pillarbox.ids import BotId, UpdateId
+from pillarbox.inbox import Incoming
 from pillarbox.inbox.opening import opening, shared_storage_of
 from pillarbox_dispatcher.app import Service
 from pillarbox_dispatcher.settings import DispatcherSettings
@@ -206,33 +208,140 @@ async def run(message, outbox):
         assert rows(server.url, "SELECT count(*) FROM failed") == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("parameter", "ran_without"), [("state", ["before"]), ("outbox", ["before", "while"])]
-)
-async def test_redis_goes_away_and_answers_wait_and_updates_that_need_their_state(
-    folder: Path, tmp_path: Path, postgres_url: str, parameter: str, ran_without: list[str]
-) -> None:
-    handlers = f"""
+async def test_redis_goes_away_and_only_answers_wait(folder: Path, tmp_path: Path, postgres_url: str) -> None:
+    handlers = """
 @router.message()
-async def run(message, {parameter}):
+async def run(message, state):
     ran.append(message.text)
-    await go_on.wait()
+    await state.update_data(seen=message.text)
     return message.answer(message.text)
 """
     with running(ValkeyServer(tmp_path / "valkey")) as server:
         async with inbox(postgres_url) as storage, serving(settings(postgres_url, server.url), handlers):
             await accept(storage, [incoming(1, 1, "before")])
-            await until(lambda: len(users().ran) == 1)
+            await until(lambda: nothing_left(postgres_url))
             server.kill()
-            users().go_on.set()
             await accept(storage, [incoming(2, 2, "while")])
-            await asyncio.sleep(0.5)
-            assert users().ran == ran_without
-            assert rows(postgres_url, "SELECT count(*) FROM outbox") == [(len(ran_without),)]
+            await until(lambda: rows(postgres_url, "SELECT count(*) FROM outbox") == [(1,)])
+            assert users().ran == ["before", "while"]
             server.start()
             await until(lambda: nothing_left(postgres_url))
         assert [lane(server.url, n)[0]["params"]["text"] for n in (1, 2)] == ["before", "while"]
     assert rows(postgres_url, "SELECT count(*) FROM failed") == [(0,)]
+    assert rows(postgres_url, "SELECT count(*) FROM fsm") == [(2,)]
+
+
+async def test_two_lanes_that_share_a_state_lose_no_step_of_it(
+    folder: Path, postgres_url: str, valkey_url: str
+) -> None:
+    """Chat 7 and user 7: aiogram has one key for a private chat and its person's inline queries."""
+    handlers = """
+async def count(what, state, outbox):
+    ran.append(what)
+    seen = (await state.get_data()).get("seen", 0)
+    await asyncio.sleep(0.02)
+    await state.update_data(seen=seen + 1)
+    return SendMessage(chat_id=7, text=what)
+
+@router.message()
+async def run(message, state, outbox):
+    return await count(message.text, state, outbox)
+
+@router.inline_query()
+async def query(inline_query, state, outbox):
+    return await count(inline_query.query, state, outbox)
+"""
+    handlers = "from aiogram.methods import SendMessage\n" + handlers
+    asked = {"from": {"id": 7, "is_bot": False, "first_name": "A"}, "offset": ""}
+    updates = []
+    for n in range(1, 21):
+        inline = {"update_id": 100 + n, "inline_query": {"id": str(n), "query": f"q{n}", **asked}}
+        body = json.dumps(inline).encode()
+        updates += [
+            incoming(n, 7, f"m{n}"),
+            Incoming(BotId(42), UpdateId(100 + n), "inline_query", "user:7", body, None, 7),
+        ]
+    async with inbox(postgres_url) as storage, serving(settings(postgres_url, valkey_url), handlers):
+        await accept(storage, updates)
+        await until(lambda: nothing_left(postgres_url), 40)
+        ran = users().ran
+    assert rows(postgres_url, "SELECT data FROM fsm") == [(b'{"seen": 40}',)]
+    assert len(ran) > 40
+    texts = [envelope["params"]["text"] for envelope in lane(valkey_url, 7)]
+    assert sorted(texts) == sorted([f"m{n}" for n in range(1, 21)] + [f"q{n}" for n in range(1, 21)])
+    assert rows(postgres_url, "SELECT count(*) FROM failed") == [(0,)]
+
+
+async def test_a_blip_in_a_handler_is_tried_again_and_a_lasting_one_fails_with_its_last_error(
+    folder: Path, postgres_url: str, valkey_url: str
+) -> None:
+    handlers = """
+@router.message()
+async def run(message, state):
+    ran.append(message.text)
+    await state.update_data(tries=1)
+    if message.text == "lasting" or ran.count("blip") < 3:
+        raise ConnectionResetError(str(ran.count(message.text)))
+    return message.answer(message.text)
+"""
+    given = settings(
+        postgres_url, valkey_url, retry_on="ConnectionError", retry_first=0.05, retry_most=0.1, retry_times=3
+    )
+    async with inbox(postgres_url) as storage, serving(given, handlers):
+        await accept(storage, [incoming(1, 1, "blip"), incoming(2, 1, "next"), incoming(3, 2, "lasting")])
+        await until(lambda: nothing_left(postgres_url))
+        assert sorted(users().ran) == ["blip"] * 3 + ["lasting"] * 4 + ["next"]
+    ((update_id, runs, error),) = rows(postgres_url, "SELECT update_id, runs, error FROM failed")
+    assert (update_id, runs) == (3, 1)
+    assert error.startswith("ConnectionResetError: 4 at users_handlers.py:")
+    assert [envelope["params"]["text"] for envelope in lane(valkey_url, 1)] == ["blip", "next"]
+
+
+async def test_with_answers_in_the_outbox_nothing_leaves_before_the_end(
+    folder: Path,
+    postgres_url: str,
+    valkey_url: str,
+    simulator: pillarbox_simulator.Running,  # noqa: F811
+) -> None:
+    handlers = """
+@router.message()
+async def run(message):
+    sent = await message.answer(message.text + " one")
+    await message.answer(message.text + " two")
+    ran.append((await message.bot.get_me()).id)
+    if message.text == "bad":
+        sent.message_id
+"""
+    given = settings(postgres_url, valkey_url, telegram_api_base=simulator.url, answers="outbox")
+    async with inbox(postgres_url) as storage, serving(given, handlers):
+        await accept(storage, [incoming(1, 5, "good"), incoming(2, 5, "bad")])
+        await until(lambda: nothing_left(postgres_url))
+        assert users().ran == [42, 42]
+    texts = [envelope["params"]["text"] for envelope in lane(valkey_url, 5)]
+    assert texts == ["good one", "good two"]
+    ((error,),) = rows(postgres_url, "SELECT error FROM failed")
+    assert error.startswith("AnswerIsQueued: sendMessage waits in the outbox")
+
+
+async def test_more_handlers_that_never_return_than_there_are_places(
+    folder: Path, postgres_url: str, valkey_url: str
+) -> None:
+    handlers = """
+@router.message()
+async def run(message):
+    ran.append(message.text)
+    if message.text == "never":
+        await asyncio.Event().wait()
+"""
+    given = settings(postgres_url, valkey_url, handler_timeout=0.5)
+    async with inbox(postgres_url) as storage, serving(given, handlers):
+        await accept(storage, [incoming(n, n, "never") for n in range(1, 65)])
+        await until(lambda: len(users().ran) == 64)
+        await accept(storage, [incoming(100, 100, "good")])
+        await until(lambda: nothing_left(postgres_url))
+        assert users().ran[-1] == "good"
+    errors = rows(postgres_url, "SELECT DISTINCT split_part(error, ':', 1), count(*) FROM failed GROUP BY 1")
+    assert errors == [("HandlerTimeout", 64)]
 
 
 async def test_a_row_that_is_no_message_holds_up_nobody(

@@ -85,7 +85,12 @@ async def run(message, outbox):
         time.sleep(float(seconds))
     elif what == "sleep":
         await asyncio.sleep(float(seconds))
-    elif what == "die":
+    while what == "stubborn":
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+    if what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     note("end", message)
     outbox.add(message.answer(message.text))

@@ -7,7 +7,18 @@ from datetime import datetime
 
 from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId, RowId, Token, UpdateId
-from pillarbox.inbox import End, Incoming, Later, Limits, OutboxRow, Released, Renewer, Turn
+from pillarbox.inbox import (
+    End,
+    Incoming,
+    Later,
+    Limits,
+    OutboxRow,
+    Released,
+    Renewer,
+    Retried,
+    Turn,
+    Uncounted,
+)
 from pillarbox.inbox.memory import MemoryStorage
 from pillarbox.inbox.memory.lanes import Lane, LaneKey
 
@@ -18,6 +29,7 @@ class MemoryInbox(MemoryStorage):
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
         self.ends: list[End] = []
+        self.uncounted: list[Token] = []
         self.runs: dict[RowId, int] = {}
         self.away = False
         self.turns = 0
@@ -64,9 +76,11 @@ class MemoryInbox(MemoryStorage):
         self.turns += 1
         turn = await super().turn(ends, slots, suspects=suspects)
         for end in ends:
-            if end.token not in turn.lost:
+            if isinstance(end, Uncounted):
+                self.uncounted.append(end.token)
+            elif end.token not in turn.lost:
                 self.ends.append(end)
-                self.runs[self._rows[end.token]] -= isinstance(end, Released | Later)
+                self.runs[self._rows[end.token]] -= isinstance(end, Released | Later | Retried)
         for lease in turn.leases:
             self._rows[lease.token] = lease.row
             self.runs[lease.row] = lease.run

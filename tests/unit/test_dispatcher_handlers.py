@@ -9,7 +9,8 @@ from aiogram.client.default import DefaultBotProperties
 from aiogram.fsm.storage.memory import MemoryStorage
 
 from pillarbox.errors import SettingError
-from pillarbox_dispatcher import handlers, state
+from pillarbox_dispatcher import handlers
+from pillarbox_dispatcher.unread import leave_out_unread
 
 ROUTER = "from aiogram import Router\nrouter = Router()\n"
 SETUP = "def setup(dispatcher):\n    dispatcher['answer'] = 42\n"
@@ -116,5 +117,5 @@ def test_states_are_read_only_for_handlers_that_can_see_them(folder: Path, sourc
         text = "router = Router()\n" + source
     (folder / "users_bot.py").write_text(head + text)
     built = handlers.dispatcher(handlers.module("users_bot"), MemoryStorage())
-    assert state.leave_out_unread(built) is not sees
+    assert leave_out_unread(built) is not sees
     assert (built.fsm in built.update.outer_middleware) is sees

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released
+from pillarbox.ids import BotId, Token
+from pillarbox.inbox import End, Failed, Finished, FsmKey, FsmWrite, Later, Lease, Released
 from pillarbox_dispatcher.lanes import Handle, Lanes
 from pillarbox_dispatcher.watchdog import Watchdog
 from tests.support.memory_inbox import MemoryInbox
@@ -15,10 +16,16 @@ from tests.support.memory_inbox import MemoryInbox
 
 @asynccontextmanager
 async def running(
-    inbox: MemoryInbox, handle: Handle, *, concurrency: int = 64, lease: float = 30.0, grace: float = 5.0
+    inbox: MemoryInbox,
+    handle: Handle,
+    *,
+    concurrency: int = 64,
+    lease: float = 30.0,
+    grace: float = 5.0,
+    longest: float = 0.0,
 ) -> AsyncIterator[Lanes]:
     watchdog = Watchdog(inbox.renewer, lease=lease, limit=0)
-    lanes = Lanes(inbox, handle, watchdog, concurrency=concurrency, poll=0.02)
+    lanes = Lanes(inbox, handle, watchdog, concurrency=concurrency, poll=0.02, longest=longest)
     stop = asyncio.Event()
     watching = asyncio.create_task(watchdog.run(lanes.lost))
     working = asyncio.create_task(lanes.run(stop, grace))
@@ -185,6 +192,81 @@ async def test_six_clean_stops_during_a_slow_run_count_none_of_them() -> None:
         async with running(inbox, handle, grace=0.01):
             await until(lambda: bool(inbox.held))
     assert inbox.runs[row] == 0
+
+
+async def test_at_a_stop_runs_are_given_back_at_once_and_keep_their_leases() -> None:
+    inbox = MemoryInbox()
+    ends, waits = inbox.put("chat:1"), inbox.put("chat:2")
+    go_on = asyncio.Event()
+
+    async def handle(lease: Lease) -> End:
+        await (go_on.wait() if lease.row == ends else asyncio.sleep(60))
+        return Finished(lease.token, (b"{}",))
+
+    async with running(inbox, handle, grace=0.4):
+        await until(lambda: len(inbox.held) == 2)
+        asyncio.get_running_loop().call_later(0.2, go_on.set)
+        held = set(inbox.held)
+        asyncio.get_running_loop().call_later(0.1, lambda: checked.append(set(inbox.uncounted)))
+        checked: list[set[Token]] = []
+    assert checked == [held]
+    assert sorted(type(end).__name__ for end in inbox.ends) == ["Finished", "Released"]
+    assert [lane.runs for lane in inbox.lanes.values()] == [0]
+    assert inbox.runs[waits] == 0
+    assert len(inbox.outbox) == 1
+
+
+async def test_a_handler_that_cannot_be_cancelled_keeps_neither_its_place_nor_its_lane() -> None:
+    inbox = MemoryInbox()
+    inbox.put("chat:1", b"stubborn")
+    inbox.put("chat:1")
+    ran: list[bytes] = []
+    go_on = asyncio.Event()
+
+    async def handle(lease: Lease) -> End:
+        ran.append(lease.body)
+        while lease.body == b"stubborn" and not go_on.is_set():
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                continue
+        return Finished(lease.token)
+
+    async with running(inbox, handle, concurrency=1, longest=0.2) as lanes:
+        await until(lambda: inbox.is_empty)
+        assert ran == [b"stubborn", b"{}"]
+        assert lanes.unwilling == 1
+        go_on.set()
+        await until(lambda: lanes.unwilling == 0)
+    failed, finished = inbox.ends
+    assert isinstance(failed, Failed)
+    assert failed.error == "HandlerTimeout: longer than 0.2 s, and it cannot be cancelled"
+    assert isinstance(finished, Finished)
+
+
+async def test_who_lost_the_race_for_a_state_runs_again_soon_and_leaves_nothing_else() -> None:
+    inbox = MemoryInbox()
+    key = FsmKey(BotId(42), "42:42")
+    inbox.put("chat:42", b"one")
+    inbox.put("user:42", b"two")
+    runs: list[int] = []
+    both = asyncio.Event()
+
+    async def handle(lease: Lease) -> End:
+        (value,) = await inbox.read_fsm([key])
+        runs.append(lease.run)
+        if len(runs) == 2:
+            both.set()
+        await both.wait()
+        texts = (value.data or b"") + lease.body
+        return Finished(lease.token, (lease.body,), (FsmWrite(key, value.version, None, texts),))
+
+    async with running(inbox, handle):
+        await until(lambda: inbox.is_empty)
+    assert runs == [1, 1, 1]
+    (value,) = await inbox.read_fsm([key])
+    assert value.data in (b"onetwo", b"twoone")
+    assert sorted(row.body for row in inbox.outbox) == [b"one", b"two"]
 
 
 async def test_a_handler_that_trips_over_the_stop_has_not_failed() -> None:

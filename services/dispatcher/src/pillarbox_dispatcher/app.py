@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
@@ -11,15 +12,17 @@ from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.outbound.lanes import Lanes as Outbound
 from pillarbox.telemetry import Check, Probes, get_logger, serve
-from pillarbox_dispatcher import bots, handlers, state
+from pillarbox_dispatcher import answers, bots, handlers, passing, state
 from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.relay import Relay
 from pillarbox_dispatcher.runs import Runs
 from pillarbox_dispatcher.settings import DispatcherSettings
 from pillarbox_dispatcher.station import Station
-from pillarbox_dispatcher.watchdog import Watchdog
+from pillarbox_dispatcher.unread import leave_out_unread
+from pillarbox_dispatcher.watchdog import EXIT_BLOCKED, Watchdog
 
 FLUSH = 2.0
+UNWILLING = 10.0
 
 log = get_logger()
 
@@ -34,8 +37,10 @@ class Service:
         storage: Station = station or inbox.storage
         self._redis = connect(settings)
         self._http = bots.session(settings)
+        if settings.answers == "outbox":
+            self._http.middleware(answers.QueuedAnswers())
         self._bots = bots.bots(settings, self._http, handlers.bot_defaults(module))
-        self._states = state.StateStorage(state.connect(settings), state.patience(settings.handler_timeout))
+        self._states = state.StateStorage(storage, state.patience(settings.handler_timeout))
         self._dispatcher = handlers.dispatcher(module, self._states)
         self._watchdog = Watchdog(storage.renewer, lease=settings.lease, limit=settings.handler_timeout)
         self._relay = Relay(storage, self._outbound())
@@ -46,13 +51,20 @@ class Service:
                 self._bots,
                 timeout=settings.handler_timeout,
                 max_message=settings.max_message,
+                passing=self._passing(),
             ).handle,
             self._watchdog,
             concurrency=settings.concurrency,
             patience=settings.lease,
+            longest=settings.handler_timeout and settings.handler_timeout + UNWILLING,
             queued=self._relay.ring,
         )
         self._started = False
+
+    def _passing(self) -> passing.Passing:
+        given = self._settings
+        types = passing.types(given.retry_on)
+        return passing.Passing(types, given.retry_first, given.retry_most, given.retry_times)
 
     def _outbound(self) -> Outbound:
         return Outbound(
@@ -64,6 +76,11 @@ class Service:
 
     def probes(self) -> Probes:
         return Probes({"database": self._inbox.check, **self.checks})
+
+    @property
+    def unwilling(self) -> int:
+        """Handlers that still run after `run`, and would keep the loop from ending."""
+        return self._lanes.unwilling
 
     @property
     def checks(self) -> Mapping[str, Check]:
@@ -80,7 +97,7 @@ class Service:
     async def _start(self) -> None:
         await self._inbox.opened()
         await bots.start(self._dispatcher, self._bots, asyncio.sleep)
-        unread = state.leave_out_unread(self._dispatcher)
+        unread = leave_out_unread(self._dispatcher)
         self._started = True
         process.freeze()
         log.info(
@@ -107,7 +124,6 @@ class Service:
         if self._started:
             await bots.stop(self._dispatcher, self._bots)
         await self._http.close()
-        await self._states.redis.aclose()
         await self._redis.aclose()
 
     async def _ping_redis(self) -> None:
@@ -123,8 +139,12 @@ class NotStarted(Exception):
 
 
 async def main(settings: DispatcherSettings, stop: asyncio.Event) -> None:
-    async with opening(shared_storage_of(settings)) as inbox:
-        await _dispatch(settings, Service(settings, inbox), stop)
+    async with opening(shared_storage_of(settings), list(settings.bots)) as inbox:
+        service = Service(settings, inbox)
+        await _dispatch(settings, service, stop)
+    if service.unwilling:
+        log.error("ending the process with handlers in it that do not end", handlers=service.unwilling)
+        os._exit(EXIT_BLOCKED)
 
 
 async def _dispatch(settings: DispatcherSettings, service: Service, stop: asyncio.Event) -> None:

@@ -15,13 +15,14 @@ from aiogram.fsm.storage.base import BaseStorage
 from aiogram.types import TelegramObject
 
 from pillarbox.errors import SettingError
+from pillarbox_dispatcher.current import current
 from pillarbox_dispatcher.failures import describe
 
 FIX = "fix the module, or name another, for example HANDLERS=bot"
 
 
-class FailedOutbox(BaseMiddleware):
-    """What a failed run added is dropped before an errors observer adds its own."""
+class FailedRun(BaseMiddleware):
+    """What a failed run sent and set is dropped before an errors observer adds its own."""
 
     async def __call__(
         self,
@@ -29,7 +30,8 @@ class FailedOutbox(BaseMiddleware):
         event: TelegramObject,
         data: dict[str, Any],
     ) -> Any:
-        data["outbox"].clear()
+        if (run := current()) is not None:
+            run.discard()
         return await handler(event, data)
 
 
@@ -49,7 +51,7 @@ def dispatcher(of: ModuleType, storage: BaseStorage) -> Dispatcher:
     Lanes already run one update at a time, so aiogram's own event isolation stays off.
     """
     built = Dispatcher(storage=storage)
-    built.errors.outer_middleware(FailedOutbox())
+    built.errors.outer_middleware(FailedRun())
     warnings.filterwarnings("ignore", "Detected unknown update type", RuntimeWarning)
     try:
         _include(of, built)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageRefused, StorageUnavailable
 from pillarbox.ids import Token
-from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Turn
+from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Retried, Turn, Uncounted
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.station import Station
@@ -32,11 +32,16 @@ Handle = Callable[[Lease], Coroutine[Any, Any, End]]
 class _Run:
     lease: Lease
     task: "asyncio.Task[End]"
+    since: float
     cancelled: Literal["lost", "stop"] | None = None
 
 
 class Lanes:
-    """Owns every run and every end that is not written yet; together they never pass `concurrency`."""
+    """Owns every run and every end that is not written yet; together they never pass `concurrency`.
+
+    A run of more than `longest` seconds could not be cancelled: it is failed and its place is free, though
+    its handler may still do something. 0 is never.
+    """
 
     def __init__(
         self,
@@ -49,6 +54,7 @@ class Lanes:
         turns: int = TURNS,
         poll: float = POLL,
         patience: float = 30.0,
+        longest: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -61,7 +67,9 @@ class Lanes:
         self._poll = poll
         self._clock = clock
         self._sleep = sleep
+        self._longest = longest
         self._runs: dict[Token, _Run] = {}
+        self._unwilling: set[asyncio.Task[End]] = set()
         self._ends: list[End] = []
         self._in_turns = 0
         self._due = True
@@ -78,10 +86,15 @@ class Lanes:
             await stop.wait()
             hints.cancel()
             self._stopping = True
-            self._wake.set()
+            self._uncount()
             await self._wind_up(grace)
             self._wake.set()
             await self._flush(turns)
+
+    @property
+    def unwilling(self) -> int:
+        """Handlers that could not be cancelled, and still run."""
+        return len(self._runs) + len(self._unwilling)
 
     def lost(self, tokens: frozenset[Token]) -> None:
         """Cancels these runs: the lane is another dispatcher's, and nothing of them is written."""
@@ -94,17 +107,24 @@ class Lanes:
             run.cancelled = why
             run.task.cancel()
 
+    def _uncount(self) -> None:
+        """At once: whatever kills the process from here on, these runs have not counted."""
+        self._ends += [Uncounted(token) for token in self._runs]
+        self._wake.set()
+
     async def _wind_up(self, grace: float) -> None:
         await self._wait_for_runs(grace)
         for run in list(self._runs.values()):
             self._cancel(run, "stop")
+        for task in self._unwilling:
+            task.cancel()
         await self._wait_for_runs(SETTLE)
-        if self._runs:
+        if self.unwilling:
             log.error("handlers do not end, their updates run again elsewhere", lanes=len(self._runs))
 
     async def _wait_for_runs(self, seconds: float) -> None:
         """Turns that are under way may still start runs, and those are given back at once."""
-        if tasks := [run.task for run in self._runs.values()]:
+        if tasks := [*(run.task for run in self._runs.values()), *self._unwilling]:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def _flush(self, turns: list["asyncio.Task[None]"]) -> None:
@@ -125,7 +145,21 @@ class Lanes:
             except Exception as error:  # a hint is no reason to stop what runs
                 log.error("waiting for updates failed", exc_info=error)
                 await self._sleep(backoff.delay())
+            self._fail_unwilling()
             self._look()
+
+    def _fail_unwilling(self) -> None:
+        before = self._clock() - self._longest
+        for token, run in list(self._runs.items()) if self._longest else ():
+            if run.since < before and run.cancelled is None:
+                del self._runs[token]
+                self._suspects.end(token)
+                self._unwilling.add(run.task)
+                run.task.cancel()
+                log.error("a handler cannot be cancelled, its update has failed", lane=run.lease.lane)
+                metrics.updates.add(run.lease.bot_id, "timeout")
+                error = f"HandlerTimeout: longer than {self._longest:g} s, and it cannot be cancelled"
+                self._ends.append(Failed(token, error))
 
     def _look_in(self, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self._look)
@@ -201,13 +235,21 @@ class Lanes:
     def _settle(self, ends: list[End], slots: int, turn: Turn, started: float) -> None:
         self._in_turns -= max(len(ends), slots)
         for end in ends:
-            self._watchdog.drop(end.token)
-            if isinstance(end, Later):
-                self._look_in(end.after)
+            if not isinstance(end, Uncounted):
+                self._watchdog.drop(end.token)
+            if isinstance(end, Later | Retried):
+                self._look_in(end.after if isinstance(end, Later) else end.first)
+        if turn.stale:
+            metrics.stale_states.inc(len(turn.stale))
+            self._look()
+        metrics.given_up.inc(len(turn.given_up))
         if turn.lost:
             metrics.lost_leases.inc(len(turn.lost))
             log.warning("runs ended after their lease was lost", runs=len(turn.lost))
-        if any(isinstance(end, Finished) and end.outbox and end.token not in turn.lost for end in ends):
+        if any(
+            isinstance(end, Finished) and end.outbox and end.token not in turn.lost | turn.stale
+            for end in ends
+        ):
             self._queued()
         self._suspects.seen(turn.suspects)
         for lease in turn.leases:
@@ -222,13 +264,15 @@ class Lanes:
             self._ends.append(Released(lease.token))
             return
         task = asyncio.create_task(self._handle(lease))
-        self._runs[lease.token] = _Run(lease, task)
+        self._runs[lease.token] = _Run(lease, task, since)
         if lease.suspect:
             self._suspects.start(lease.token)
-        task.add_done_callback(lambda _: self._ended(lease.token))
+        task.add_done_callback(lambda _: self._ended(lease.token, task))
 
-    def _ended(self, token: Token) -> None:
-        run = self._runs.pop(token)
+    def _ended(self, token: Token, task: "asyncio.Task[End]") -> None:
+        self._unwilling.discard(task)
+        if (run := self._runs.pop(token, None)) is None:
+            return
         self._suspects.end(token)
         if run.cancelled == "lost":
             metrics.updates.add(run.lease.bot_id, "lost")

@@ -14,4 +14,8 @@ start_age_seconds = Seconds(
 turn_seconds = Histogram("pillarbox_dispatcher_turn_seconds", "Seconds of one turn", buckets=SECONDS)
 lanes_running = Gauge("pillarbox_dispatcher_lanes_running", "Lanes whose handlers run now")
 lost_leases = Counter("pillarbox_dispatcher_lost_leases", "Leases that ended before their run did")
+stale_states = Counter(
+    "pillarbox_dispatcher_stale_states", "Runs that run again: another lane had written their FSM state"
+)
+given_up = Counter("pillarbox_dispatcher_given_up", "Updates that failed after RETRY_TIMES retries")
 relayed = Counter("pillarbox_dispatcher_relayed", "Rows of outboxes that were filed for the sender")

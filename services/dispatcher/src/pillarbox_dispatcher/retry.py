@@ -19,4 +19,4 @@ class RetryUpdate(CancelHandler):
 
 
 class StateUnavailable(RetryUpdate):
-    """The FSM's store does not answer: nobody's fault, so the update waits instead of failing."""
+    """FSM state cannot be read now: nobody's fault, so the update waits instead of failing."""

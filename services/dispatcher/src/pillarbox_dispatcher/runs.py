@@ -15,14 +15,18 @@ from pillarbox.ids import BotId
 from pillarbox.inbox import End, Failed, Finished, Later, Lease
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher.current import Current, running
 from pillarbox_dispatcher.deadline import Deadline, HandlerTimeout
 from pillarbox_dispatcher.failures import describe, place, unreadable
 from pillarbox_dispatcher.feed import Feed
 from pillarbox_dispatcher.outbox import Outbox
+from pillarbox_dispatcher.passing import Passing
 from pillarbox_dispatcher.retry import RetryUpdate
+from pillarbox_dispatcher.states import States
 
 RETRY_FOR = 24 * 3600.0
 WITHOUT_TOKEN = 60.0
+NEVER = Passing()
 
 log = get_logger()
 
@@ -44,12 +48,14 @@ class Runs:
         *,
         timeout: float,
         max_message: int = 1 << 20,
+        passing: Passing = NEVER,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._feed_update = Feed(dispatcher)
         self._bots = bots
         self._timeout = timeout
         self._max_message = max_message
+        self._passing = passing
         self._now = now
         self._unknown: set[BotId] = set()
 
@@ -65,11 +71,12 @@ class Runs:
         return end
 
     async def _run(self, lease: Lease, bot: Bot) -> tuple[str, End]:
-        outbox = Outbox(bot, self._max_message)
+        run = Current(Outbox(bot, self._max_message), States())
         try:
-            result = await self._feed(lease, bot, outbox)
+            with running(run):
+                result = await self._feed(lease, bot, run.outbox)
             if isinstance(result, TelegramMethod):
-                outbox.add(result)
+                run.outbox.add(result)
         except _Unreadable as error:
             return self._failed(lease, error, "unreadable", str(error))
         except RetryUpdate as again:
@@ -81,9 +88,12 @@ class Runs:
                 raise
             return self._failed(lease, error, "failed", describe(error))
         except (Exception, SystemExit) as error:
+            if self._passing.takes(error):
+                return self._retried(lease, error)
             outcome = "timeout" if isinstance(error, HandlerTimeout) else "failed"
             return self._failed(lease, error, outcome, describe(error))
-        return "unmatched" if result is UNHANDLED else "finished", Finished(lease.token, outbox.elements())
+        end = Finished(lease.token, run.outbox.elements(), run.states.writes())
+        return "unmatched" if result is UNHANDLED else "finished", end
 
     async def _feed(self, lease: Lease, bot: Bot, outbox: Outbox) -> Any:
         update = _update(lease.body, bot)
@@ -110,17 +120,25 @@ class Runs:
             return self._failed(lease, again, "failed", f"{describe(again)}: not handled within 24 h")
         return "later", Later(lease.token, again.after)
 
+    def _retried(self, lease: Lease, error: BaseException) -> tuple[str, End]:
+        _tell("update is tried again", lease, error)
+        return "retried", self._passing.end(lease.token, describe(error))
+
     def _failed(self, lease: Lease, error: BaseException, outcome: str, text: str) -> tuple[str, End]:
-        log.warning(
-            "update failed",
-            bot=lease.bot_id,
-            update_id=lease.update_id,
-            kind=lease.kind,
-            run=lease.run,
-            error=type(error).__qualname__,
-            place=place(error),
-        )
+        _tell("update failed", lease, error)
         return outcome, Failed(lease.token, text)
+
+
+def _tell(what: str, lease: Lease, error: BaseException) -> None:
+    log.warning(
+        what,
+        bot=lease.bot_id,
+        update_id=lease.update_id,
+        kind=lease.kind,
+        run=lease.run,
+        error=type(error).__qualname__,
+        place=place(error),
+    )
 
 
 def _update(body: bytes, bot: Bot) -> Update:

@@ -1,16 +1,8 @@
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from pillarbox.settings import BotSettings, InboxSettings, Port, RedisSettings, Seconds, TelegramSettings
-
-
-def _direct(value: str) -> str:
-    if value == "outbox":
-        raise ValueError("`outbox` does not exist yet; return the method, or give it to `outbox.add(...)`")
-    if value != "direct":
-        raise ValueError("`direct` is the only value")
-    return value
 
 
 def _unpinned(value: bool) -> bool:
@@ -29,8 +21,24 @@ class DispatcherSettings(InboxSettings, RedisSettings, BotSettings, TelegramSett
         300.0, ge=0, description="seconds after which a handler is cancelled; 0 is never", examples=["300"]
     )
     concurrency: int = Field(64, ge=1, le=4096, description="lanes handled at once", examples=["64"])
-    answers: Annotated[str, AfterValidator(_direct)] = Field(
-        "direct", description="where `await message.answer(...)` goes", examples=["direct"]
+    answers: Literal["direct", "outbox"] = Field(
+        "direct",
+        description="where `await message.answer(...)` goes: `direct`, `outbox`",
+        examples=["direct"],
+    )
+    retry_on: str = Field(
+        "",
+        description="errors of handlers that may pass: builtin or dotted names, comma between",
+        examples=["ConnectionError,sqlalchemy.exc.OperationalError"],
+    )
+    retry_first: Seconds = Field(
+        1.0,
+        description="seconds to the first retry of RETRY_ON; then twice as long each time",
+        examples=["1"],
+    )
+    retry_most: Seconds = Field(60.0, description="and never longer than this", examples=["60"])
+    retry_times: int = Field(
+        5, ge=1, le=1000, description="retries of RETRY_ON, after which the update has failed", examples=["5"]
     )
     pin_keys: Annotated[bool, AfterValidator(_unpinned)] = Field(
         False,

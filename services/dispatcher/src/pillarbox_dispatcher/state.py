@@ -1,148 +1,162 @@
-"""FSM state in Redis, until the inbox keeps it and `finish` writes it (DESIGN, Handlers).
+"""aiogram's FSM storage on the inbox's database.
 
-aiogram reads the state before every update. What one pass of the loop asks for is read by one MGET; and while
-Redis is away, the updates wait and none of them fails.
+Inside a run, writes wait for the run's end and are part of it; outside of one, in a startup hook or in a task
+that a handler left behind, they are written at once. What one pass of the loop asks for is read together.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from typing import Any, TypeVar
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from aiogram import Dispatcher, Router
-from aiogram.dispatcher.event.handler import HandlerObject
-from aiogram.dispatcher.middlewares.error import ErrorsMiddleware
-from aiogram.dispatcher.middlewares.user_context import UserContextMiddleware
-from aiogram.fsm.middleware import FSMContextMiddleware
-from aiogram.fsm.storage.base import DefaultKeyBuilder, StateType, StorageKey
-from aiogram.fsm.storage.redis import RedisStorage
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError
+from aiogram.fsm.state import State
+from aiogram.fsm.storage.base import BaseStorage, StateType, StorageKey
 
 from pillarbox.backoff import Backoff
-from pillarbox.settings import RedisSettings
-from pillarbox_dispatcher.handlers import FailedOutbox
+from pillarbox.errors import StorageUnavailable
+from pillarbox.ids import BotId
+from pillarbox.inbox import FsmKey, FsmValue, FsmWrite
+from pillarbox_dispatcher.current import current
 from pillarbox_dispatcher.retry import StateUnavailable
+from pillarbox_dispatcher.states import States, Written
 
-PREFIX = "pillarbox:fsm"
-STATE = {"state", "raw_state", "fsm_storage"}
-OURS = (ErrorsMiddleware, UserContextMiddleware, FSMContextMiddleware, FailedOutbox)
 AGAIN = 2.0
 
-T = TypeVar("T")
-Answer = asyncio.Future[bytes | None]
+Answer = asyncio.Future[FsmValue]
 
 
-class StateStorage(RedisStorage):
-    """Holds a read back for `patience` seconds while Redis is away; then the update is tried again later."""
+class Fsm(Protocol):
+    """The part of `pillarbox.inbox.Storage` that keeps FSM state; its promises are written there."""
 
-    def __init__(self, redis: Redis, patience: float = 10.0) -> None:
-        builder = DefaultKeyBuilder(
-            prefix=PREFIX, with_bot_id=True, with_business_connection_id=True, with_destiny=True
-        )
-        super().__init__(redis, key_builder=builder)
-        self._patience = patience
-        self._asked: list[tuple[str, Answer]] = []
-        self._reads: set[asyncio.Task[None]] = set()
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]: ...
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool: ...
+
+
+class StateStorage(BaseStorage):
+    """Holds a read back for `patience` seconds while the database is away; then the update runs later."""
+
+    def __init__(self, fsm: Fsm, patience: float = 10.0) -> None:
+        self._fsm = fsm
+        self._reads = Reads(fsm, patience)
 
     async def get_state(self, key: StorageKey) -> str | None:
-        loop = asyncio.get_running_loop()
-        answer: Answer = loop.create_future()
-        if not self._asked:
-            loop.call_soon(self._read_soon)
-        self._asked.append((self.key_builder.build(key, "state"), answer))
-        value = await answer
-        return None if value is None else value.decode()
+        return (await self._get(_key(key)))[0]
 
     async def set_state(self, key: StorageKey, state: StateType = None) -> None:
-        await _or_later(super().set_state(key, state))
-
-    async def set_data(self, key: StorageKey, data: Mapping[str, Any]) -> None:
-        await _or_later(super().set_data(key, data))
+        name = state.state if isinstance(state, State) else state
+        await self._put(_key(key), name if name is None else _text(name), ...)
 
     async def get_data(self, key: StorageKey) -> dict[str, Any]:
-        return await _or_later(super().get_data(key))
+        data = (await self._get(_key(key)))[1]
+        return {} if data is None else json.loads(data)
+
+    async def set_data(self, key: StorageKey, data: Mapping[str, Any]) -> None:
+        """TypeError for what JSON cannot hold."""
+        await self._put(_key(key), ..., json.dumps(dict(data)).encode() if data else None)
 
     async def close(self) -> None:
         """The connection is the process's own, and closed by it."""
 
-    def _read_soon(self) -> None:
+    async def _get(self, key: FsmKey) -> Written:
+        if (run := current()) is None:
+            value = await self._reads.read(key)
+            return value.state, value.data
+        await self._learn(run.states, key)
+        return run.states.get(key)
+
+    async def _learn(self, states: States, key: FsmKey) -> None:
+        if states.knows(key):
+            return
+        try:
+            states.learn(key, await self._reads.read(key))
+        except StorageUnavailable as error:
+            raise StateUnavailable(AGAIN) from error
+
+    async def _put(self, key: FsmKey, state: Any, data: Any) -> None:
+        """`...` is what is there already."""
+        if (run := current()) is None:
+            await self._put_now(key, state, data)
+        else:
+            await self._learn(run.states, key)
+            run.states.put(key, *_over(run.states.get(key), state, data))
+
+    async def _put_now(self, key: FsmKey, state: Any, data: Any) -> None:
+        written = False
+        while not written:
+            value = await self._reads.read(key)
+            new = _over((value.state, value.data), state, data)
+            written = await self._fsm.write_fsm([FsmWrite(key, value.version, *new)])
+
+
+class Reads:
+    """Of one pass of the loop, in one query."""
+
+    def __init__(self, fsm: Fsm, patience: float) -> None:
+        self._fsm = fsm
+        self._patience = patience
+        self._asked: list[tuple[FsmKey, Answer]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def read(self, key: FsmKey) -> Answer:
+        loop = asyncio.get_running_loop()
+        answer: Answer = loop.create_future()
+        if not self._asked:
+            loop.call_soon(self._start)
+        self._asked.append((key, answer))
+        return answer
+
+    def _start(self) -> None:
         asked, self._asked = self._asked, []
         task = asyncio.ensure_future(self._read(asked))
-        self._reads.add(task)
-        task.add_done_callback(self._reads.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _read(self, asked: list[tuple[str, Answer]]) -> None:
+    async def _read(self, asked: list[tuple[FsmKey, Answer]]) -> None:
         try:
             values = await self._patiently([key for key, _ in asked])
-        except Exception as error:
-            away = isinstance(error, RedisError | OSError)
+        except Exception as error:  # it belongs to those who asked
             for _, answer in asked:
                 if not answer.done():
-                    answer.set_exception(StateUnavailable(AGAIN) if away else error)
+                    answer.set_exception(error)
             return
         for (_, answer), value in zip(asked, values, strict=True):
             if not answer.done():
                 answer.set_result(value)
 
-    async def _patiently(self, keys: list[str]) -> list[Any]:
+    async def _patiently(self, keys: list[FsmKey]) -> list[FsmValue]:
         backoff, loop = Backoff(most=1.0), asyncio.get_running_loop()
         until = loop.time() + self._patience
         while True:
             try:
-                return await self.redis.mget(keys)
-            except (RedisError, OSError):
+                return await self._fsm.read_fsm(keys)
+            except StorageUnavailable:
                 if loop.time() >= until:
                     raise
             await asyncio.sleep(backoff.delay())
 
 
-async def _or_later(call: Awaitable[T]) -> T:
+def _over(old: Written, state: Any, data: Any) -> Written:
+    return old[0] if state is ... else state, old[1] if data is ... else data
+
+
+def _key(key: StorageKey) -> FsmKey:
+    """Chat, user, thread, business connection and destiny; the last one may hold anything."""
+    parts = (key.chat_id, key.user_id, key.thread_id or "", key.business_connection_id or "")
+    return FsmKey(BotId(key.bot_id), _text(":".join(map(str, (*parts, key.destiny)))))
+
+
+def _text(name: str) -> str:
+    """What every database takes as text."""
     try:
-        return await call
-    except (RedisError, OSError) as error:
-        raise StateUnavailable(AGAIN) from error
-
-
-def leave_out_unread(dispatcher: Dispatcher) -> bool:
-    """Stops the reading of states where no handler, filter or middleware can see them; whether it did.
-
-    Updates of such a bot need no Redis, and a fourth less time.
-    """
-    if any(_sees_state(router, dispatcher) for router in dispatcher.chain_tail):
-        return False
-    dispatcher.update.outer_middleware.unregister(dispatcher.fsm)
-    return True
-
-
-def _sees_state(router: Router, dispatcher: Dispatcher) -> bool:
-    for observer in router.observers.values():
-        if any(type(one) not in OURS for one in (*observer.outer_middleware, *observer.middleware)):
-            return True
-        for handler in (*observer.handlers, observer._handler):
-            if handler.callback != dispatcher._listen_update and _asks_for_state(handler):
-                return True
-    return False
-
-
-def _asks_for_state(handler: HandlerObject) -> bool:
-    callables = (handler, *(handler.filters or ()))
-    return any(one.varkw or one.params & STATE for one in callables)
-
-
-def connect(settings: RedisSettings) -> Redis:
-    """Every call of this store may be made twice, so a lost connection is tried again at once."""
-    return Redis.from_url(
-        settings.redis_url.get_secret_value(),
-        socket_timeout=settings.redis_timeout,
-        socket_connect_timeout=settings.redis_timeout,
-        socket_keepalive=True,
-        retry=Retry(NoBackoff(), 1),
-        retry_on_error=[ConnectionError],
-    )
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the name of a state or destiny is no valid text") from None
+    if "\0" in name:
+        raise ValueError("the name of a state or destiny holds a NUL")
+    return name
 
 
 def patience(handler_timeout: float) -> float:
-    """Waiting for Redis must not use up the handlers' own time."""
+    """Waiting for the database must not use up the handlers' own time."""
     return min(10.0, handler_timeout / 2) if handler_timeout else 10.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from pillarbox.inbox import End, Renewer, Turn
+from pillarbox.inbox import End, FsmKey, FsmValue, FsmWrite, Renewer, Turn
 from pillarbox.inbox.storage import Filer
 
 
@@ -15,5 +15,9 @@ class Station(Protocol):
     def renewer(self) -> Renewer: ...
 
     async def wait(self, timeout: float) -> None: ...
+
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]: ...
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool: ...
 
     async def relay(self, file: Filer, limit: int) -> int: ...

@@ -17,11 +17,8 @@ from aiogram.types import InputFile, TelegramObject
 class UploadRefused(TypeError):
     """A file's bytes cannot wait in the outbox yet."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the outbox takes files by file_id or URL; await the method directly to upload one"
-            " (await message.answer_photo(...))"
-        )
+    def __init__(self, fix: str = "await the method directly (await message.answer_photo(...))") -> None:
+        super().__init__(f"the outbox takes files by file_id or URL; to upload one, {fix}")
 
 
 def params(method: TelegramMethod[Any], bot: Bot) -> dict[str, Any]:

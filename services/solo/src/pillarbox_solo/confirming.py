@@ -11,13 +11,18 @@ from pillarbox.inbox import (
     End,
     Failed,
     Finished,
+    FsmKey,
+    FsmValue,
+    FsmWrite,
     Incoming,
     Later,
     Lease,
     OutboxRow,
     Renewer,
+    Retried,
     Storage,
     Turn,
+    Uncounted,
 )
 from pillarbox.inbox.storage import Filer
 from pillarbox_ingest.webhook import Put
@@ -109,8 +114,10 @@ class Confirming:
     async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
         turn = await self._storage.turn(ends, slots, suspects=suspects)
         for end in ends:
+            if isinstance(end, Uncounted):
+                continue
             lease = self._leases.pop(end.token, None)
-            if lease is not None and end.token not in turn.lost:
+            if lease is not None and end.token not in turn.lost | turn.stale:
                 self._note(lease, end)
         self._leases.update({lease.token: lease for lease in turn.leases})
         if turn.failed:
@@ -126,7 +133,7 @@ class Confirming:
                 self._settle(lease.row)
             case Failed():
                 self._end(key)
-            case Later():
+            case Later() | Retried():
                 self._let_next(key)
 
     async def _find_failed(self) -> None:
@@ -140,6 +147,12 @@ class Confirming:
 
     async def wait(self, timeout: float) -> None:
         await self._storage.wait(timeout)
+
+    async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
+        return await self._storage.read_fsm(keys)
+
+    async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
+        return await self._storage.write_fsm(writes)
 
     async def relay(self, file: Filer, limit: int) -> int:
         filed: list[OutboxRow] = []
