@@ -40,15 +40,16 @@ class Telegram:
 
 
 class Store:
+    limit = 100
+
     def __init__(self, *fails: bool) -> None:
         self._fails = list(fails)
         self.taken: list[bytes] = []
 
-    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> int:
+    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> None:
         if self._fails and self._fails.pop(0):
             raise StorageUnavailable("away")
         self.taken += bodies
-        return len(bodies)
 
 
 async def forever(name: str, work: Work) -> None:
@@ -107,10 +108,10 @@ async def test_who_lost_the_hold_asks_no_more() -> None:
         await work(holds[-1])
 
     class Slow(Store):
-        async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> int:
+        async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> None:
             nonlocal now
             now += 4.0  # as a process that was paused
-            return await super().take(bot_id, bodies)
+            await super().take(bot_id, bodies)
 
     assert await polled(answer(5), answer(5), store=Slow(), while_alone=losing) == [None, None, None]
     assert len(holds) == 3

@@ -5,9 +5,9 @@ one call, without the webhook's buffer. That could give up a part of a batch and
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Protocol
+from typing import Final, Protocol
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageUnavailable
@@ -15,7 +15,7 @@ from pillarbox.ids import BotId
 from pillarbox.inbox import Accepted, Incoming, Malformed, Storage
 from pillarbox.telemetry import get_logger
 from pillarbox_ingest import metrics
-from pillarbox_ingest.aside import set_aside
+from pillarbox_ingest.aside import Keep, set_aside
 from pillarbox_ingest.parsing import Unreadable
 from pillarbox_ingest.webhook import Parse, Put
 
@@ -23,8 +23,12 @@ log = get_logger()
 
 
 class Intake(Protocol):
-    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> int:
-        """Telegram may be told of the first so many when this returns; at least one of them.
+    @property
+    def limit(self) -> int:
+        """How many updates to ask for at once."""
+
+    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> None:
+        """Telegram may be told of all of them when this returns.
 
         Raises StorageError when that is unknown. Then the same bodies are to be taken again.
         """
@@ -33,11 +37,13 @@ class Intake(Protocol):
 class Batches:
     """For a durable storage: all of them, in one transaction."""
 
+    limit: Final = 100  # Telegram's most
+
     def __init__(self, storage: Storage, parse: Parse) -> None:
         self._storage = storage
         self._parse = parse
 
-    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> int:
+    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> None:
         updates, malformed = _read(self._parse, bot_id, bodies)
         if updates:
             started = perf_counter()
@@ -48,31 +54,25 @@ class Batches:
             malformed += _refused(updates, answers)
         for one in malformed:
             await set_aside(self._storage.malformed, one)
-        return len(bodies)
 
 
 class OneByOne:
-    """For a storage that forgets: the first alone, and only when `put` says that its handlers ended."""
+    """For a storage that forgets: each is confirmed alone, when `put` says that its handlers ended."""
 
-    def __init__(
-        self,
-        put: Put,
-        keep: Callable[[Malformed], Awaitable[None]],
-        parse: Parse,
-        stopping: Callable[[], bool],
-    ) -> None:
+    limit: Final = 1
+
+    def __init__(self, put: Put, keep: Keep, parse: Parse, stopping: Callable[[], bool]) -> None:
         self._put = put
         self._keep = keep
         self._parse = parse
         self._stopping = stopping
 
-    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> int:
-        updates, malformed = _read(self._parse, bot_id, bodies[:1])
+    async def take(self, bot_id: BotId, bodies: Sequence[bytes]) -> None:
+        updates, malformed = _read(self._parse, bot_id, bodies)
         for update in updates:
             malformed += _refused([update], [await self._patiently(update)])
         for one in malformed:
             await set_aside(self._keep, one)
-        return 1
 
     async def _patiently(self, update: Incoming) -> Accepted:
         """`put` has a webhook's patience; nobody waits for an answer here, and a repeat joins the run."""

@@ -24,7 +24,6 @@ from pillarbox_ingest.trouble import Trouble, of_refusal
 log = get_logger()
 
 LOCK = "getUpdates"
-LIMIT = 100
 GRACE = 15.0  # on top of the long poll, until an answer is given up
 LAST_TIMEOUT = 5.0
 SLOWEST = 30.0
@@ -122,25 +121,24 @@ class Poller:
 
     async def _take(self, bodies: list[bytes]) -> None:
         """Telegram has what this answer's offset confirmed; the next one confirms what is stored now."""
-        self._offset, rest = None, bodies
-        while rest:
-            if self._stop.is_set() and len(rest) < len(bodies):
-                return
-            count = await self._intake.take(self._bot_id, rest)
-            ids = [update_id for body in rest[:count] if (update_id := update_id_of(body)) is not None]
-            self._offset = ids[-1] + 1 if ids else self._offset
-            rest = rest[count:]
-        if bodies and (self._offset or 0) <= 0:
+        self._offset = None
+        if not bodies:
+            return
+        await self._intake.take(self._bot_id, bodies)
+        ids = [update_id for body in bodies if (update_id := update_id_of(body)) is not None]
+        if not ids or ids[-1] < 0:
             # 0 is no offset, and one below it makes Telegram forget what waits.
             log.error("Telegram cannot be told that these updates are stored", bot=self._bot_id)
-            self._offset = None
             await self._pause(SLOWEST)
-        elif (date := date_of(bodies[-1]) if bodies else None) is not None:
+            return
+        self._offset = ids[-1] + 1
+        date = date_of(bodies[-1])
+        if date is not None:
             metrics.LAG.labels(self._bot_id).set(max(0.0, time() - date))
 
     async def _ask(self) -> bytes | None:
         """None when the stop came first; what Telegram then answers is not confirmed, and comes again."""
-        parameters = self._parameters(LIMIT, self._timeout)
+        parameters = self._parameters(self._intake.limit, self._timeout)
         asking = asyncio.ensure_future(self._call("getUpdates", parameters, self._timeout + GRACE))
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
