@@ -1,0 +1,164 @@
+"""At a million updates in 100,000 lanes no hot call reads a table from end to end, or more as more waits.
+
+Counted by PostgreSQL itself, over the real calls: what their statements read, also inside the functions.
+Each is called often enough for its generic plan, and both before and after the first ANALYZE.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pillarbox.ids import UpdateId
+from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released
+from pillarbox.inbox.postgres import PostgresStorage
+from pillarbox_solo.postgres import PostgresServer
+from tests.support.backlog import pile, remember, settle
+from tests.support.inbox import BOT, incoming, opened, query
+from tests.support.servers import fresh_database
+
+UPDATES, LANES = 1_000_000, 100_000
+TIMES = 8
+"""psycopg and PostgreSQL have made their last plan by then."""
+READ = """
+SELECT t.relname, t.seq_scan, t.seq_tup_read + coalesce(sum(i.idx_tup_read), 0)::bigint
+FROM pg_stat_user_tables t LEFT JOIN pg_stat_user_indexes i USING (relid)
+GROUP BY t.relid, t.relname, t.seq_scan, t.seq_tup_read
+"""
+CONNECTED = """
+SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox' AND datname = current_database()
+"""
+OUTBOX = """
+INSERT INTO outbox (row_id, n, bot_id, lane, body)
+SELECT n, 0, 700001, 'chat:' || n % 1000, 'x' FROM generate_series(1, 50000) n
+"""
+FAILED = """
+INSERT INTO failed (row_id, bot_id, update_id, accepted_at, runs, lane, kind, error, body)
+SELECT n, 700001, 2000000 + n, now(), 1, 'chat:' || n, 'message', 'KeyError: x', 'x'
+FROM generate_series(1, 10000) n
+"""
+
+
+@dataclass(frozen=True)
+class Scans:
+    """Of one table, while something was done."""
+
+    sequential: int
+    entries: int
+
+
+@pytest.fixture(scope="module")
+def full(postgres_server: PostgresServer) -> Iterator[str]:
+    with fresh_database(postgres_server) as url:
+        query(url, "ANALYZE")  # as autovacuum may have found it: empty
+        pile(url, UPDATES, LANES)
+        remember(url, UPDATES // 2, hours=1)
+        remember(url, UPDATES // 2, hours=100, start=UPDATES)
+        query(url, OUTBOX)
+        query(url, FAILED)
+        yield url
+
+
+async def nobody_connected(url: str) -> None:
+    """A backend hands in its counts when it ends."""
+    async with asyncio.timeout(10):
+        while query(url, CONNECTED) != [(0,)]:  # noqa: ASYNC110 - the database's own state
+            await asyncio.sleep(0.02)
+
+
+async def scans(url: str, call: Callable[[PostgresStorage], Awaitable[None]]) -> dict[str, Scans]:
+    before = {name: (seq, read) for name, seq, read in query(url, READ)}
+    async with opened(url) as inbox:
+        await call(inbox)
+    await nobody_connected(url)
+    after = query(url, READ)
+    return {name: Scans(seq - before[name][0], read - before[name][1]) for name, seq, read in after}
+
+
+async def accept(inbox: PostgresStorage) -> None:
+    for n in range(TIMES):
+        first = 10_000_000 + n * 50
+        await inbox.accept([incoming(first + i, lane=f"chat:{i * 1000}") for i in range(50)])
+
+
+async def turns(inbox: PostgresStorage, end: Callable[[Lease], End]) -> None:
+    ends: Sequence[End] = ()
+    for _ in range(TIMES):
+        turn = await inbox.turn(ends, 32)
+        ends = [end(lease) for lease in turn.leases]
+        await asyncio.sleep(0.26)  # so that each of them looks for dead leases too
+    await inbox.turn(ends, 0)
+
+
+async def finish(inbox: PostgresStorage) -> None:
+    await turns(inbox, lambda lease: Finished(lease.token, (b"x",)))
+
+
+async def other_ends(inbox: PostgresStorage) -> None:
+    kinds: tuple[Callable[[Lease], End], ...] = (
+        lambda lease: Failed(lease.token, "E"),
+        lambda lease: Released(lease.token),
+        lambda lease: Later(lease.token, 0.1),
+    )
+    await turns(inbox, lambda lease: kinds[lease.row % 3](lease))
+
+
+async def renew(inbox: PostgresStorage) -> None:
+    renewer = inbox.renewer()
+    held = [lease.token for lease in await inbox.claim(32)]
+    for _ in range(TIMES):
+        assert renewer.renew(held) == frozenset()
+    renewer.close()
+    await inbox.turn([Released(token) for token in held], 0)
+
+
+async def relay(inbox: PostgresStorage) -> None:
+    async def file(_: Any) -> None: ...
+
+    for _ in range(TIMES):
+        assert await inbox.relay(file, 50) == 50
+
+
+async def people(inbox: PostgresStorage) -> None:
+    for n in range(TIMES):
+        await inbox.requeue(BOT, [UpdateId(2_000_001 + n)], "plans")
+        await inbox.discard(BOT, [UpdateId(2_005_001 + n)], "plans")
+        await inbox.failed_updates(BOT, limit=50)
+        await inbox.pinned(BOT, n)
+
+
+HOT = [accept, finish, other_ends, renew, relay, people]
+MOST = {"updates": 20_000, "lanes": 20_000, "seen": 20_000, "outbox": 20_000, "failed": 200_000}
+"""Entries read in the TIMES calls. To trim `failed`, and to pick of it, reads MAX_FAILED at most."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("settled", [False, True], ids=["not analyzed", "settled"])
+async def test_no_hot_call_reads_with_the_backlog(full: str, settled: bool) -> None:
+    if settled:
+        settle(full)
+    found = {call.__name__: await scans(full, call) for call in HOT}
+    wrong = {
+        (call, name): scan
+        for call, tables in found.items()
+        for name, scan in tables.items()
+        if name in MOST and (scan.sequential or scan.entries > MOST[name])
+    }
+    assert wrong == {}
+
+
+@pytest.mark.timeout(120)
+async def test_a_sweep_reads_what_is_old_and_nothing_else(full: str) -> None:
+    """Half of `seen` is past its time: each row is read by its age and by its key, to lock and to delete it."""
+
+    async def sweep(inbox: PostgresStorage) -> None:
+        await inbox.sweep()
+
+    found = await scans(full, sweep)
+    assert query(full, "SELECT count(*) FROM seen WHERE accepted_at < now() - interval '72 hours'") == [(0,)]
+    assert {name: found[name].sequential for name in ("updates", "lanes", "seen")} == dict.fromkeys(
+        ("updates", "lanes", "seen"), 0
+    )
+    assert found["seen"].entries < 5 * UPDATES // 2
