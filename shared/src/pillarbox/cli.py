@@ -70,14 +70,14 @@ def checked(name: str, settings: type[Settings]) -> int:
 async def reached(settings: Settings) -> None:
     if isinstance(settings, InboxSettings):
         await opened(settings)
-    if isinstance(settings, RedisSettings):
+    if isinstance(settings, RedisSettings) and settings.redis_url.get_secret_value():
         await answered(settings)
 
 
 async def opened(settings: InboxSettings) -> None:
-    from pillarbox.inbox.opening import shared_storage_of
+    from pillarbox.inbox.opening import shared_storage_of, storage_of
 
-    storage = shared_storage_of(settings)
+    storage = storage_of(settings) if settings.one_process else shared_storage_of(settings)
     try:
         await storage.open()
     finally:

@@ -8,7 +8,7 @@ import os
 import re
 import typing
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -141,6 +141,9 @@ class DatabaseSettings(Settings):
 
 class InboxSettings(DatabaseSettings):
     """`pillarbox.inbox.opening` says which URLs a process takes."""
+
+    one_process: ClassVar[bool] = False
+    """Whether all services are in this process, so that its storage need not be shared."""
 
     database_url: SecretStr = Field(
         description="the inbox's database", examples=["postgresql://pillarbox:secret@postgres/pillarbox"]

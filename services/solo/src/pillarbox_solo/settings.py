@@ -1,6 +1,7 @@
 """What `pillarbox run` reads: the settings of all its services, fewer of them required."""
 
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -15,6 +16,8 @@ REDIS = ("redis://", "rediss://", "unix://")
 
 
 class RunSettings(IngestSettings, DispatcherSettings, SenderSettings, AdminSettings):
+    one_process: ClassVar[bool] = True
+
     database_url: SecretStr = Field(
         SecretStr(DATABASE),
         description="a SQLite file, `memory://`, or PostgreSQL",
