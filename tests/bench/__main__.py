@@ -8,7 +8,18 @@ import json
 import subprocess
 import sys
 
-BENCHES = ("accept", "dispatch", "send", "reply", "sqlite", "engine", "backlog", "failover", "simulator")
+BENCHES = (
+    "accept",
+    "dispatch",
+    "send",
+    "reply",
+    "sqlite",
+    "engine",
+    "backlog",
+    "failover",
+    "sweep",
+    "simulator",
+)
 
 
 def main() -> int:

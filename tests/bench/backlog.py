@@ -22,10 +22,12 @@ from pillarbox.settings import InboxSettings, load
 from pillarbox_solo.postgres import PostgresServer
 from tests.bench.engine import Figure, Meter, database, figure, handle_all
 from tests.support.backlog import pile, settle
+from tests.support.inbox import query
 from tests.support.servers import running
 
 HANDLED, SMALL, LARGE, HOT = 8000, 10_000, 1_000_000, 900_000
 HELD = 20_000
+BUFFERS = "256MB"
 BAR_DEEP, BAR_HELD, BAR_LONE = 1.2, 2.0, 500.0
 HOT_CHAT = 1_000_001
 
@@ -33,6 +35,7 @@ HOT_CHAT = 1_000_001
 async def handled(server: PostgresServer, url: str, count: int) -> Figure:
     storage = PostgresStorage(load(InboxSettings, database_url=url))
     await storage.open()
+    query(url, "CHECKPOINT")  # each begins with the same debt: the first write to a page writes all of it
     meter = Meter(server)
     await handle_all(storage, count, 64)
     found = meter.figure(count)
@@ -83,7 +86,13 @@ def one_round(server: PostgresServer, large: str, hot: str, lone: str) -> dict[s
         found["free"] = uvloop.run(handled(server, url, HELD))
     with database(server) as url:
         found["held"] = piled(server, url, HELD, HELD // 4, held=True)
-    print(", ".join(f"{name} {cost(one):.1f} us {one.rate:.0f}/s" for name, one in found.items()), flush=True)
+    print(
+        ", ".join(
+            f"{name} {one.app_us:.1f} + {one.postgres_us:.1f} us {one.rate:.0f}/s"
+            for name, one in found.items()
+        ),
+        flush=True,
+    )
     return found
 
 
@@ -103,7 +112,9 @@ def summary(rounds: list[dict[str, Figure]]) -> dict[str, object]:
     of_commits = statistics.median(one["lone"].rate / one["commits"].rate for one in rounds)
     slower = statistics.median(one["free"].rate / one["held"].rate for one in rounds)
     lone = statistics.median(one["lone"].rate for one in rounds)
-    reached = max(ratios["large"], ratios["hot"]) <= BAR_DEEP and slower <= BAR_HELD and lone >= BAR_LONE
+    reached = (
+        max(ratios["large"], ratios["hot"]) <= BAR_DEEP and ratios["held"] <= BAR_HELD and lone >= BAR_LONE
+    )
     out |= {f"{name}_ratio": round(ratio, 2) for name, ratio in ratios.items()}
     out |= {"lone_of_commits": round(of_commits, 2), "held_slower": round(slower, 2)}
     out |= {"bar": BAR_DEEP, "bar_held": BAR_HELD, "bar_lone": BAR_LONE}
@@ -119,6 +130,9 @@ def main() -> None:
         running(PostgresServer(Path(folder) / "postgres")) as server,
     ):
         assert isinstance(server, PostgresServer)
+        query(server.url, f"ALTER SYSTEM SET shared_buffers = '{BUFFERS}'")
+        server.stop()
+        server.start()
         with database(server) as large, database(server) as hot, database(server) as lone:
             for url in (large, hot, lone):
                 db.migrate(url)

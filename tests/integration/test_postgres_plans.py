@@ -151,7 +151,7 @@ async def test_no_hot_call_reads_with_the_backlog(full: str, settled: bool) -> N
 
 @pytest.mark.timeout(120)
 async def test_a_sweep_reads_what_is_old_and_nothing_else(full: str) -> None:
-    """Half of `seen` is past its time: each row is read by its age and by its key, to lock and to delete it."""
+    """Half of `seen` is past its time: a row is read by its age and by its key, to lock and to delete it."""
 
     async def sweep(inbox: PostgresStorage) -> None:
         await inbox.sweep()
