@@ -158,6 +158,19 @@ async def test_a_handler_that_blocks_ends_the_process_and_runs_again_at_its_star
             run.kill()
 
 
+async def test_a_handler_that_does_not_end_holds_up_no_stop(tmp_path: Path) -> None:
+    with started(tmp_path, SEND_TIMEOUT="0.5", STOP_TIMEOUT="1") as stack:
+        run = stack.services["run"]
+        async with telegram(stack) as simulator:
+            await say(simulator, "hang")
+            await until(lambda: len(notes(stack)) == 1)
+            queue = valkey_pid(stack)
+            run.signal(signal.SIGTERM)
+            assert run.process is not None
+            assert await asyncio.to_thread(run.process.wait, PATIENCE) == 3
+            assert not processes.command(queue)
+
+
 async def test_in_memory_telegram_is_told_after_the_handler(tmp_path: Path) -> None:
     with started(tmp_path, DATABASE_URL="memory://") as stack:
         run = stack.services["run"]

@@ -4,6 +4,7 @@ RUN_NOTES names a file that gets a line `start|end <pid> <text>` for each run.
 """
 
 import asyncio
+import contextlib
 import os
 import time
 
@@ -30,5 +31,8 @@ async def run(message: Message) -> SendMessage:
         await asyncio.sleep(float(seconds))
     if what == "block":
         time.sleep(float(seconds))  # noqa: ASYNC251 - that is the point
+    while what == "hang":
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
     note("end", text)
     return message.answer(text)

@@ -142,6 +142,11 @@ async def main(settings: DispatcherSettings, stop: asyncio.Event) -> None:
     async with opening(shared_storage_of(settings), list(settings.bots)) as inbox:
         service = Service(settings, inbox)
         await _dispatch(settings, service, stop)
+    leave(service)
+
+
+def leave(service: Service) -> None:
+    """The last step of a process: handlers that do not end would keep its loop from ending."""
     if service.unwilling:
         log.error("ending the process with handlers in it that do not end", handlers=service.unwilling)
         os._exit(EXIT_BLOCKED)

@@ -12,7 +12,7 @@ from pillarbox.inbox.opening import Inbox, storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.telemetry import get_logger
 from pillarbox_admin.app import administer
-from pillarbox_dispatcher.app import Service
+from pillarbox_dispatcher.app import Service, leave
 from pillarbox_ingest.app import Ingest, receive
 from pillarbox_sender.app import deliver
 from pillarbox_solo.confirming import Confirming
@@ -26,13 +26,16 @@ async def main(settings: RunSettings, stop: asyncio.Event) -> None:
     """Until `stop`. Raises SettingError, PollingConflictError and LauncherError before anything is taken."""
     storage = storage_of(settings)
     inbox = Inbox(storage)
+    service = None
     try:
         if await _opened(inbox, settings, stop):
             async with _queue(settings) as ready:
-                await _serve(ready, inbox, stop)
+                service = await _serve(ready, inbox, stop)
     finally:
         await storage.close()
     log.info("stopped")
+    if service is not None:
+        leave(service)
 
 
 async def _opened(inbox: Inbox, settings: RunSettings, stop: asyncio.Event) -> bool:
@@ -67,7 +70,7 @@ async def _queue(settings: RunSettings) -> AsyncIterator[RunSettings]:
         queue.stop()
 
 
-async def _serve(settings: RunSettings, inbox: Inbox, stop: asyncio.Event) -> None:
+async def _serve(settings: RunSettings, inbox: Inbox, stop: asyncio.Event) -> Service:
     confirming = None if inbox.storage.durable else Confirming(inbox.storage)
     service = Service(settings, inbox, confirming)
     ingest = _ingest(settings, inbox, stop, service, confirming)
@@ -83,6 +86,7 @@ async def _serve(settings: RunSettings, inbox: Inbox, stop: asyncio.Event) -> No
             log.info("running", storage=type(inbox.storage).__name__, admin=bool(settings.admin_tokens))
     finally:
         await redis.aclose()
+    return service
 
 
 def _ingest(
