@@ -44,6 +44,7 @@ async def make(
     yield one_more
     for process in made:
         if process.process.poll() is None:
+            await until(process.listens)
             assert await asyncio.to_thread(process.stop) == 0
         assert TOKEN not in process.log.read_text()
 
@@ -159,6 +160,7 @@ async def test_one_that_hangs_loses_its_bot_and_does_not_ask_again(
         await asyncio.sleep(1)
         assert await standing_by.asks()
         assert not await asking.asks()
+        assert "no updates come" not in asking.log.read_text()
         speaker.stop()
     await all_stored(postgres_url, speaker.said)
 

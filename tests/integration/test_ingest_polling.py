@@ -246,7 +246,10 @@ async def test_what_passes_is_tried_again(
 
 
 async def test_an_outage_of_the_store_stops_the_asking_and_not_the_process(
-    tmp_path: Path, telegram: pillarbox_simulator.Running, control: SimulatorClient
+    tmp_path: Path,
+    telegram: pillarbox_simulator.Running,
+    control: SimulatorClient,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     server = PostgresServer(tmp_path / "postgres", programs=postgres_programs())
     with running_server(server):
@@ -266,6 +269,7 @@ async def test_an_outage_of_the_store_stops_the_asking_and_not_the_process(
             await has(url, first + ids)
             assert await stored(url) == first + ids
             assert await ingest.failing() == {}
+    assert capsys.readouterr().out.count("not asking: the database is away") == 1
     assert not queue_of(telegram).pending
 
 

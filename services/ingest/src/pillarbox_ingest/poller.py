@@ -60,21 +60,21 @@ class Poller:
         self._delete_webhook = delete_webhook
         self._backoff = Backoff(first=0.5, most=SLOWEST)
         self._offset: int | None = None
-        self._asking = False
+        self._away = Backoff(first=0.2, most=2.0)
+        self._hold: Hold | None = None
         self._unknown = False
         self.trouble: Trouble | None = None
 
     async def run(self) -> None:
         """Until the stop, or until Telegram has said that there is no such bot."""
         metrics.POLLING.labels(self._bot_id).set(0)
-        away = Backoff(first=0.2, most=2.0)
         while not self._stop.is_set() and not self._unknown:
             try:
                 await self._once()
-                away.reset()
             except StorageError as error:
-                self._tell(Trouble(str(error), fix="nothing: it goes on when the database is back"))
-                await self._pause(away.delay())
+                if self._away.fresh:
+                    log.warning("not asking: the database is away", bot=self._bot_id, reason=str(error))
+                await self._pause(self._away.delay())
 
     async def _once(self) -> None:
         """Alone or not at all. Who stands by when the stop comes just goes."""
@@ -82,13 +82,14 @@ class Poller:
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             await asyncio.wait({alone, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if alone.done() or self._asking:
+            if alone.done() or self._hold is not None:
                 await alone
         finally:
             await _end(alone, stopping)
 
     async def _poll(self, hold: Hold) -> None:
-        self._asking, self._offset = True, None
+        self._hold, self._offset = hold, None
+        self._away.reset()
         metrics.POLLING.labels(self._bot_id).set(1)
         log.info("asking Telegram for updates", bot=self._bot_id)
         try:
@@ -97,7 +98,9 @@ class Poller:
             if self._stop.is_set() and hold.held:
                 await self._confirm()
         finally:
-            self._asking = False
+            self._hold = None
+            if not self._unknown:
+                self.trouble = None
             metrics.POLLING.labels(self._bot_id).set(0)
 
     async def _step(self) -> None:
@@ -166,6 +169,8 @@ class Poller:
 
     async def _refused(self, error: Refused) -> None:
         metrics.POLLS.labels(self._bot_id, "conflict" if error.status == 409 else "refused").inc()
+        if self._hold is None or not self._hold.held:
+            return  # the next one asks already: hence the conflict
         trouble = of_refusal(error)
         self._tell(trouble)
         if trouble.webhook and self._delete_webhook:
