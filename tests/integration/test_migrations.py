@@ -67,9 +67,16 @@ def test_all_the_way_back_and_forth(empty_url: str) -> None:
     assert set(metadata.tables) < tables(empty_url)
 
 
-@pytest.mark.parametrize("found", [None, "9999"])
-def test_another_revision_is_refused_with_the_fix(found: str | None) -> None:
-    with pytest.raises(SettingError, match="run `pillarbox migrate`"):
+@pytest.mark.parametrize(
+    ("found", "fix"),
+    [
+        (None, "run `pillarbox migrate`"),
+        ("0000", "run `pillarbox migrate`"),
+        ("9999", "newer than this version.*start the version that migrated it"),
+    ],
+)
+def test_another_revision_is_refused_with_the_fix(found: str | None, fix: str) -> None:
+    with pytest.raises(SettingError, match=fix):
         check_revision(found)
     check_revision(db.REVISION)
 

@@ -11,6 +11,11 @@ def check_revision(found: str | None) -> None:
     """Raises SettingError, with the fix, unless the database is of our revision."""
     if found == REVISION:
         return
+    if found is not None and found > REVISION:
+        raise SettingError(
+            f"DATABASE_URL: the database is at revision {found}, newer than this version ({REVISION});"
+            " start the version that migrated it"
+        )
     state = "has no schema of ours" if found is None else f"is at revision {found}"
     raise SettingError(
         f"DATABASE_URL: the database {state}, this version needs {REVISION}; run `pillarbox migrate`"
