@@ -179,7 +179,7 @@ async def test_a_clean_stop_answers_what_it_has(postgres_url: str) -> None:
 
 async def test_another_schema_ends_it_with_one_line(postgres_url: str) -> None:
     query(postgres_url, "UPDATE alembic_version SET version_num = '9999'")
-    line = pytest.RaisesExc(SettingError, match="run `pillarbox migrate`")
+    line = pytest.RaisesExc(SettingError, match="is at revision 9999")
     with pytest.RaisesGroup(line, flatten_subgroups=True):
         async with running(postgres_url):
             await asyncio.sleep(1)
