@@ -2,7 +2,8 @@
 
 `--peers` puts procrastinate (a lock for each chat) and pgqueuer (batch 500, no order) beside it, in a virtual
 environment of its own that is thrown away. `row`: one plain INSERT a commit, by twenty connections;
-`accept`: batches of 200, two at a time; `accept_one`: of one update, twenty at a time.
+`accept`: batches of 200, four at a time; `accept_one`: of one update, twenty at a time. `_pooled` is behind
+PgBouncer, where it is installed: batches of 18, as at a webhook (beside `accept_direct`), and CONCURRENCY 64.
 """
 
 import argparse
@@ -31,6 +32,8 @@ from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.watchdog import Watchdog
 from pillarbox_solo.postgres import PostgresServer
 from tests.bench.inbox import BODY, REPLY, cpu, fill, updates
+from tests.support.inbox import query
+from tests.support.pgbouncer import PROGRAM, pooled
 from tests.support.servers import running
 
 CHATS, COUNT, SLOW_COUNT, ROWS = 5000, 20_000, 2000, 5000
@@ -106,8 +109,12 @@ def database(server: PostgresServer) -> Iterator[str]:
         connection.execute("CHECKPOINT")
 
 
-async def engine(server: PostgresServer, url: str, concurrency: int) -> Figure:
-    storage = PostgresStorage(load(InboxSettings, database_url=url))
+def storage_of(url: str, through: str | None = None) -> PostgresStorage:
+    return PostgresStorage(load(InboxSettings, database_url=through or url, database_direct_url=url))
+
+
+async def engine(server: PostgresServer, url: str, concurrency: int, through: str | None = None) -> Figure:
+    storage = storage_of(url, through)
     await storage.open()
     await fill(storage, 500, updates(COUNT, CHATS, 1))
     meter = Meter(server)
@@ -117,8 +124,10 @@ async def engine(server: PostgresServer, url: str, concurrency: int) -> Figure:
     return found
 
 
-async def accepting(server: PostgresServer, url: str, count: int, batch: int, loops: int) -> Figure:
-    storage = PostgresStorage(load(InboxSettings, database_url=url))
+async def accepting(
+    server: PostgresServer, url: str, count: int, batch: int, loops: int, through: str | None = None
+) -> Figure:
+    storage = storage_of(url, through)
     await storage.open()
     waiting = updates(count, 1000, 1)
     places = iter(range(0, count, batch))
@@ -181,10 +190,19 @@ def one_round(server: PostgresServer, python: Path | None) -> dict[str, Figure]:
         with database(server) as url:
             db.migrate(url)
             found[name] = uvloop.run(engine(server, url, concurrency))
+    if PROGRAM:
+        with database(server) as url, tempfile.TemporaryDirectory() as folder:
+            db.migrate(url)
+            with pooled(url, Path(folder)) as through:
+                found["accept_pooled"] = uvloop.run(accepting(server, url, COUNT, 18, 1, through))
+                query(url, "TRUNCATE updates, lanes, seen")
+                found["accept_direct"] = uvloop.run(accepting(server, url, COUNT, 18, 1))
+                query(url, "TRUNCATE updates, lanes, seen")
+                found["engine_pooled"] = uvloop.run(engine(server, url, 64, through))
     for name in PEERS if python else ():
         with database(server) as url:
             found[name] = peer(name, python, server, url)
-    for name, shape in (("accept", (COUNT, 200, 2)), ("accept_one", (ROWS, 1, 20))):
+    for name, shape in (("accept", (COUNT, 200, 4)), ("accept_one", (ROWS, 1, 20))):
         with database(server) as url:
             db.migrate(url)
             found[name] = uvloop.run(accepting(server, url, *shape))

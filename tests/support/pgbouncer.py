@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pillarbox_solo.account import Account
 from pillarbox_solo.ports import free_port
 
-SEARCHED = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
+PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 CONFIG = """
 [databases]
 * = host=127.0.0.1 port={postgres} user={user} password={password}
@@ -33,8 +33,7 @@ ignore_startup_parameters = extra_float_digits
 @contextmanager
 def pooled(url: str, folder: Path) -> Iterator[str]:
     """The URL of the same database through a PgBouncer of its own."""
-    program = shutil.which("pgbouncer", path=SEARCHED)
-    if program is None:
+    if PROGRAM is None:
         raise RuntimeError(
             'PgBouncer is not installed: install it, or leave these out with -m "not pgbouncer"'
         )
@@ -45,7 +44,7 @@ def pooled(url: str, folder: Path) -> Iterator[str]:
     file.write_text(text, encoding="utf-8")
     account = Account.namespace() if os.geteuid() == 0 else Account()  # it refuses to be root
     with log.open("wb") as out:
-        process = subprocess.Popen(account.command(program, file), stdout=out, stderr=out)
+        process = subprocess.Popen(account.command(PROGRAM, file), stdout=out, stderr=out)
     try:
         _wait(process, port, log)
         yield f"postgresql://{parts.username}@127.0.0.1:{port}{parts.path}"
