@@ -151,7 +151,9 @@ class FileStorage(Storage):
         with self._files.state() as state:
             state.keep_malformed(body)
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
         moment = Moment(self._now(), self._clock())
         with self._files.state() as state:
             return state.turn(ends, slots, suspects=suspects, moment=moment, bots=set(self._locks))

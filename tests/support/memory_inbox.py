@@ -69,7 +69,9 @@ class MemoryInbox(MemoryStorage):
         """As when the lease ended and another dispatcher has the lane now."""
         self.held.pop(token)
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
         await asyncio.sleep(0)
         if self.away:
             raise StorageUnavailable("switched off")

@@ -23,7 +23,7 @@ from pillarbox_dispatcher.state import StateStorage
 from tests.support.updates import message
 from tests.unit.test_dispatcher_runs import BOT, lease
 
-KEY = FsmKey(BotId(42), "5:5:::default")
+KEY = FsmKey(BotId(42), "chat:5")
 STORAGE_KEY = StorageKey(bot_id=42, chat_id=5, user_id=5)
 
 Handler = Callable[..., Awaitable[Any]]

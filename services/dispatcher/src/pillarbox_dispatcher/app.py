@@ -60,6 +60,7 @@ class Service:
             queued=self._relay.ring,
         )
         self._started = False
+        self._reads_state = True
 
     def _passing(self) -> passing.Passing:
         given = self._settings
@@ -97,19 +98,19 @@ class Service:
     async def _start(self) -> None:
         await self._inbox.opened()
         await bots.start(self._dispatcher, self._bots, asyncio.sleep)
-        unread = leave_out_unread(self._dispatcher)
+        self._reads_state = not leave_out_unread(self._dispatcher)
         self._started = True
         process.freeze()
         log.info(
             "dispatcher handles updates",
             bots=len(self._bots),
             handlers=self._settings.handlers,
-            reads_state=not unread,
+            reads_state=self._reads_state,
         )
 
     async def _work(self, stop: asyncio.Event) -> None:
         async with _background(self._watchdog.run(self._lanes.lost)), _background(self._relay.run()):
-            await self._lanes.run(stop, self._settings.stop_timeout)
+            await self._lanes.run(stop, self._settings.stop_timeout, fsm=self._reads_state)
         await self._relay_the_last()
 
     async def _relay_the_last(self) -> None:

@@ -74,12 +74,17 @@ class Lanes:
         self._in_turns = 0
         self._due = True
         self._stopping = False
+        self._fsm = False
         self._wake = asyncio.Event()
         metrics.lanes_running.set_function(lambda: len(self._runs))
         self._suspects = Suspects(clock, patience, self._look_in)
 
-    async def run(self, stop: asyncio.Event, grace: float) -> None:
-        """Until `stop` is set; then nothing new starts, and what runs has `grace` seconds to end."""
+    async def run(self, stop: asyncio.Event, grace: float, *, fsm: bool = False) -> None:
+        """Until `stop` is set; then nothing new starts, and what runs has `grace` seconds to end.
+
+        `fsm`: leases are to bring FSM state.
+        """
+        self._fsm = fsm
         async with asyncio.TaskGroup() as group:
             hints = group.create_task(self._hints())
             turns = [group.create_task(self._turns()) for _ in range(self._turns_at_once)]
@@ -211,7 +216,7 @@ class Lanes:
 
     async def _turn(self, ends: list[End], slots: int, suspects: bool) -> Turn:
         try:
-            return await self._storage.turn(ends, slots, suspects=suspects)
+            return await self._storage.turn(ends, slots, suspects=suspects, fsm=self._fsm)
         except StorageRefused:
             return await self._one_by_one(ends)
 

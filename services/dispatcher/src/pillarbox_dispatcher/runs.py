@@ -12,7 +12,7 @@ from aiogram.types import Update
 from pydantic import ValidationError
 
 from pillarbox.ids import BotId
-from pillarbox.inbox import End, Failed, Finished, Later, Lease
+from pillarbox.inbox import End, Failed, Finished, FsmKey, Later, Lease
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.current import Current, running
@@ -72,6 +72,8 @@ class Runs:
 
     async def _run(self, lease: Lease, bot: Bot) -> tuple[str, End]:
         run = Current(Outbox(bot, self._max_message), States())
+        if lease.fsm is not None:
+            run.states.learn(FsmKey(lease.bot_id, lease.lane), lease.fsm)
         try:
             with running(run):
                 result = await self._feed(lease, bot, run.outbox)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from aiogram.fsm.state import State
-from aiogram.fsm.storage.base import BaseStorage, StateType, StorageKey
+from aiogram.fsm.storage.base import DEFAULT_DESTINY, BaseStorage, StateType, StorageKey
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageUnavailable
@@ -141,9 +141,13 @@ def _over(old: Written, state: Any, data: Any) -> Written:
 
 
 def _key(key: StorageKey) -> FsmKey:
-    """Chat, user, thread, business connection and destiny; the last one may hold anything."""
-    parts = (key.chat_id, key.user_id, key.thread_id or "", key.business_connection_id or "")
-    return FsmKey(BotId(key.bot_id), _text(":".join(map(str, (*parts, key.destiny)))))
+    """Named like the lane, where the lane is a person's: that value has come with the lease."""
+    chat, user = key.chat_id, key.user_id
+    name = f"chat:{chat}" if chat == user else f"chat:{chat}:user:{user}"
+    if key.thread_id or key.business_connection_id or key.destiny != DEFAULT_DESTINY:
+        name += f":{key.thread_id or ''}:{key.business_connection_id or ''}:{key.destiny}"
+        name = _text(name)
+    return FsmKey(BotId(key.bot_id), name)
 
 
 def _text(name: str) -> str:

@@ -10,7 +10,9 @@ from pillarbox.inbox.storage import Filer
 class Station(Protocol):
     """The part of `pillarbox.inbox.Storage` by which updates are handled; its promises are written there."""
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn: ...
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn: ...
 
     def renewer(self) -> Renewer: ...
 

@@ -111,8 +111,10 @@ class Confirming:
 
     # the dispatcher
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
-        turn = await self._storage.turn(ends, slots, suspects=suspects)
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
+        turn = await self._storage.turn(ends, slots, suspects=suspects, fsm=fsm)
         for end in ends:
             if isinstance(end, Uncounted):
                 continue

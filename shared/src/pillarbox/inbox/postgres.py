@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 from pillarbox.db.version import check_revision
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId
-from pillarbox.inbox import accepting, failures, fsm, pinning, reading, relaying, sql, sweeping
+from pillarbox.inbox import accepting, failures, pinning, reading, relaying, sql, sweeping
+from pillarbox.inbox import fsm as states
 from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Pool, connect_directly, deadline, rows
 from pillarbox.inbox.filtering import Filter, Which
@@ -115,17 +116,19 @@ class PostgresStorage(Storage):
         await self._pool.execute(sql.MALFORMED, [body.bot_id, body.reason, body.body])
         await self._pool.execute(sql.MALFORMED_TRIM, [body.bot_id, self._settings.max_malformed])
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
-        turn = await self._turns.turn(ends, slots, suspects)
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
+        turn = await self._turns.turn(ends, slots, suspects, fsm)
         if any(isinstance(end, Released) for end in ends):
             self._hinter.hint()
         return turn
 
     async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
-        return await fsm.read(self._pool, keys)
+        return await states.read(self._pool, keys)
 
     async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
-        return await fsm.write(self._pool, writes)
+        return await states.write(self._pool, writes)
 
     def renewer(self) -> PostgresRenewer:
         return PostgresRenewer(self._settings.direct_url, self._settings.lease)

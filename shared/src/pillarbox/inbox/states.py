@@ -29,7 +29,8 @@ class Accepted(enum.Enum):
 class Incoming:
     """An update as it came, with what the inbox must know of it.
 
-    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither.
+    `lane` is readable and complete inside a bot: `chat:42`, `user:42`, or `update:17` where it has neither;
+    `chat:-100:user:42` where a group has a lane for each of its people.
     """
 
     bot_id: BotId
@@ -48,22 +49,6 @@ class Malformed:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """One update to run now. `run` counts from 1 and includes this one; a suspect runs alone."""
-
-    token: Token
-    row: RowId
-    bot_id: BotId
-    lane: str
-    update_id: UpdateId
-    kind: str
-    body: bytes = field(repr=False)
-    run: int
-    accepted_at: datetime
-    suspect: bool = False
-
-
 class FsmKey(NamedTuple):
     bot_id: BotId
     key: str
@@ -79,6 +64,26 @@ class FsmValue:
 
 
 NOTHING = FsmValue()
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One update to run now. `run` counts from 1 and includes this one; a suspect runs alone.
+
+    `fsm`: where the turn asked for it, what is kept under the key that is named like the lane.
+    """
+
+    token: Token
+    row: RowId
+    bot_id: BotId
+    lane: str
+    update_id: UpdateId
+    kind: str
+    body: bytes = field(repr=False)
+    run: int
+    accepted_at: datetime
+    suspect: bool = False
+    fsm: FsmValue | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

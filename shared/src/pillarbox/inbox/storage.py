@@ -3,6 +3,7 @@
 `pillarbox.inbox.postgres` is the one that runs for real; `sqlite` is for one machine, `memory` for tests.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import ClassVar, Protocol, Self
 from pillarbox.errors import PollingConflictError
 from pillarbox.ids import BotId, Token
 from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.hold import Hold, Work
 from pillarbox.inbox.states import (
     Accepted,
     Audited,
@@ -97,6 +99,13 @@ class Storage(ABC):
         """Whether this process alone holds `name` now; given back at the end, or when the process dies."""
         yield True  # not `shared`: there is no other process
 
+    async def while_alone(self, name: str, work: Work) -> None:
+        """Waits until this process alone holds `name`, runs `work` to its end, and gives `name` back.
+
+        Raises StorageUnavailable, with `work` cancelled, before another process can hold it.
+        """
+        await work(Hold(math.inf, 0.0))  # not `shared`: `try_lock` has told the others
+
     # ingest
 
     @abstractmethod
@@ -113,7 +122,9 @@ class Storage(ABC):
     # dispatcher
 
     @abstractmethod
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
         """One transaction: ends these runs, and leases up to `slots` updates to run next.
 
         `slots` is what may start after these ends. A lane whose update finished and that has more goes on
@@ -123,6 +134,7 @@ class Storage(ABC):
         and are named in `Turn.lost`. Updates that ran too often without an end go to the failed list here.
 
         Of a `Finished`, outbox and FSM are written with it, or nothing is: it is in `Turn.stale` then.
+        With `fsm` each lease brings the FSM value that is named like its lane, as it is after these ends.
         """
 
     async def claim(self, slots: int) -> list[Lease]:

@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
-from pillarbox.inbox import fsm, sql
+from pillarbox.inbox import fsm as states
+from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Bytes, Float8s, Int2s, Int4s, Int8s, Texts
 from pillarbox.inbox.connections import Pool, Row
 from pillarbox.inbox.states import (
     End,
     Failed,
     Finished,
+    FsmValue,
     Later,
     Lease,
     Released,
@@ -38,7 +40,7 @@ class Turns:
         self._rescue_at = float("-inf")
         self._uncounting = False
 
-    async def turn(self, ends: Sequence[End], slots: int, suspects: bool) -> Turn:
+    async def turn(self, ends: Sequence[End], slots: int, suspects: bool, fsm: bool) -> Turn:
         now = self._clock()
         rescue = now >= self._rescue_at
         if rescue:
@@ -47,8 +49,8 @@ class Turns:
         keeps, ending = divided(ends)
         self._uncounting |= bool(keeps)  # from then on, an end may be of a run that was uncounted
         given = [*_ends(ending), *limits, rescue, suspects]
-        if self._uncounting or any(map(_is_decided_first, ending)):
-            rows = await self._pool.execute(sql.RUN_TURN, [*given, *_decided_first(keeps, ending)])
+        if fsm or self._uncounting or any(map(_is_decided_first, ending)):
+            rows = await self._pool.execute(sql.RUN_TURN, [*given, *_decided_first(keeps, ending), fsm])
         else:
             rows = await self._pool.execute(sql.TURN, given)
         return _turn(rows)
@@ -68,7 +70,7 @@ def _decided_first(keeps: Sequence[Uncounted], ends: Sequence[End]) -> list[Any]
         Float8s([end.first for end in retried]),
         Float8s([end.most for end in retried]),
         Int4s([end.times for end in retried]),
-        *fsm.columns(written),
+        *states.columns(written),
     ]
 
 
@@ -126,7 +128,7 @@ def _turn(rows: Sequence[Row]) -> Turn:
 
 
 def _lease(row: Row) -> Lease:
-    what, token, row_id, bot_id, update_id, accepted_at, run, lane, kind, body = row
+    what, token, row_id, bot_id, update_id, accepted_at, run, lane, kind, body, *fsm = row
     return Lease(
         token=Token(token),
         row=RowId(row_id),
@@ -138,4 +140,5 @@ def _lease(row: Row) -> Lease:
         run=run,
         accepted_at=datetime.fromtimestamp(accepted_at, UTC),
         suspect=what == SUSPECT,
+        fsm=FsmValue(fsm[0] or 0, fsm[1], fsm[2]) if fsm else None,
     )

@@ -164,3 +164,22 @@ async def state_is_there_after_a_restart(given: Given) -> None:
     storage = await given.reopened(storage)
     (value,) = await storage.read_fsm([KEY])
     assert (value.state, value.data) == ("A", b"{}")
+
+
+@case(7)
+async def a_lease_brings_what_is_named_like_its_lane(given: Given) -> None:
+    storage = await given.storage()
+    ours, others = FsmKey(BOT, "chat:1"), FsmKey(OTHER, "chat:2")
+    await _set(storage, ours, "A", b"{}")
+    await _set(storage, others, "B")
+    await storage.accept([update(1, 1), update(2, 1), update(3, 2)])
+    one, three = sorted((await storage.turn((), 2, fsm=True)).leases, key=lambda lease: lease.update_id)
+    assert one.fsm is not None
+    assert three.fsm == NOTHING
+    assert (one.fsm.state, one.fsm.data) == ("A", b"{}")
+    end = Finished(one.token, (), (FsmWrite(ours, one.fsm.version, "next"),))
+    (two,) = (await storage.turn([end], 1, fsm=True)).leases
+    assert two.fsm is not None
+    assert (two.update_id, two.fsm.state) == (2, "next")
+    assert await storage.finish(two.token, (), [FsmWrite(ours, two.fsm.version, None)])
+    assert await storage.read_fsm([ours]) == [NOTHING]

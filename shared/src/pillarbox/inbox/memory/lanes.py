@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from pillarbox.ids import BotId, RowId, Token
 from pillarbox.inbox.memory.fsm import Fsm
 from pillarbox.inbox.states import (
+    NOTHING,
     End,
     Failed,
     FailedUpdate,
     Finished,
+    FsmKey,
     Incoming,
     Later,
     Lease,
@@ -237,6 +239,7 @@ class Lanes:
             run=lane.runs,
             accepted_at=at(front.accepted_at),
             suspect=suspect,
+            fsm=self.fsm.values.get(FsmKey(*place), NOTHING),
         )
 
 

@@ -75,7 +75,9 @@ class MemoryStorage(Storage):
     async def malformed(self, body: Malformed) -> None:
         self._state.keep_malformed(body)
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
         moment = Moment(self._now(), self._clock())
         with self._guard:
             turn = self._state.turn(ends, slots, suspects=suspects, moment=moment)

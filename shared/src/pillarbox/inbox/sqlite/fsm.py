@@ -8,12 +8,12 @@ from pillarbox.inbox.states import NOTHING, FsmKey, FsmValue, FsmWrite
 
 
 def read(db: sqlite3.Connection, keys: Sequence[FsmKey]) -> list[FsmValue]:
-    return [_value(db, key) for key in keys]
+    return [value(db, key) for key in keys]
 
 
 def write(db: sqlite3.Connection, writes: Sequence[FsmWrite], versions: Iterator[int], now: int) -> bool:
     """All or none. False: one was written since it was read."""
-    if any(_value(db, write.key).version != write.version for write in writes):
+    if any(value(db, write.key).version != write.version for write in writes):
         return False
     for write in writes:
         if write.is_empty:
@@ -24,6 +24,6 @@ def write(db: sqlite3.Connection, writes: Sequence[FsmWrite], versions: Iterator
     return True
 
 
-def _value(db: sqlite3.Connection, key: FsmKey) -> FsmValue:
+def value(db: sqlite3.Connection, key: FsmKey) -> FsmValue:
     found = db.execute(statements.FSM, key).fetchone()
     return NOTHING if found is None else FsmValue(*found)

@@ -12,7 +12,8 @@ from pillarbox.ids import BotId, RowId, Token
 from pillarbox.inbox.filtering import Filter, Which
 from pillarbox.inbox.fingerprints import fingerprint_of
 from pillarbox.inbox.locks import BotLock
-from pillarbox.inbox.sqlite import accepting, failures, files, fsm, pinning, reading, statements, sweeping
+from pillarbox.inbox.sqlite import accepting, failures, files, pinning, reading, statements, sweeping
+from pillarbox.inbox.sqlite import fsm as states
 from pillarbox.inbox.sqlite.driver import Driver
 from pillarbox.inbox.sqlite.numbers import numbers
 from pillarbox.inbox.sqlite.times import micros
@@ -114,7 +115,9 @@ class SQLiteStorage(Storage):
         now, most = micros(self._now()), self._limits.max_malformed
         await self._driver.call(lambda db: accepting.malformed(db, body, most, now))
 
-    async def turn(self, ends: Sequence[End], slots: int, *, suspects: bool = False) -> Turn:
+    async def turn(
+        self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
+    ) -> Turn:
         moment = Moment(micros(self._now()), self._clock())
         rescue, bots = self._rescues(moment.tick), frozenset(self._locks)
         done = await self._driver.call(
@@ -123,6 +126,7 @@ class SQLiteStorage(Storage):
                 ends,
                 slots,
                 suspects=suspects,
+                fsm=fsm,
                 rescue=rescue,
                 bots=bots,
                 limits=self._limits,
@@ -134,11 +138,11 @@ class SQLiteStorage(Storage):
         return done
 
     async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
-        return await self._driver.call(lambda db: fsm.read(db, keys))
+        return await self._driver.call(lambda db: states.read(db, keys))
 
     async def write_fsm(self, writes: Sequence[FsmWrite]) -> bool:
         now = micros(self._now())
-        return await self._driver.call(lambda db: fsm.write(db, writes, numbers(db, 1), now))
+        return await self._driver.call(lambda db: states.write(db, writes, numbers(db, 1), now))
 
     def _rescues(self, tick: float) -> bool:
         if tick < self._rescue_at:

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
-from pillarbox.inbox.sqlite import fsm, statements
+from pillarbox.inbox.sqlite import fsm as states
+from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.numbers import numbers
 from pillarbox.inbox.sqlite.times import at, micros
 from pillarbox.inbox.states import (
     End,
     Failed,
     Finished,
+    FsmKey,
     Later,
     Lease,
     Limits,
@@ -43,6 +45,7 @@ class _Turn:
     limits: Limits
     moment: Moment
     free: int
+    brings_fsm: bool
     numbers: Iterator[int]
     leases: list[Lease] = field(default_factory=list)
     lost: set[Token] = field(default_factory=set)
@@ -80,7 +83,7 @@ class _Turn:
     def decided(self, row: int, end: End) -> End:
         """What comes of a finish whose FSM state another has written, and of an error that may pass."""
         match end:
-            case Finished(fsm=writes) if not fsm.write(self.db, writes, self.numbers, self.moment.now):
+            case Finished(fsm=writes) if not states.write(self.db, writes, self.numbers, self.moment.now):
                 self.stale.add(end.token)
                 return Released(end.token)
             case Retried(error=error, times=times):
@@ -164,6 +167,7 @@ class _Turn:
                 run=runs + 1,
                 accepted_at=at(accepted_at),
                 suspect=runs >= SUSPECT,
+                fsm=states.value(self.db, FsmKey(BotId(bot_id), lane)) if self.brings_fsm else None,
             )
         )
         return True
@@ -178,12 +182,13 @@ def turn(
     slots: int,
     *,
     suspects: bool,
+    fsm: bool,
     rescue: bool,
     bots: Set[BotId],
     limits: Limits,
     moment: Moment,
 ) -> Turn:
-    turn = _Turn(db, bots, limits, moment, slots, numbers(db))
+    turn = _Turn(db, bots, limits, moment, slots, fsm, numbers(db))
     keeps, ending = divided(ends)
     for kept in keeps:
         turn.uncount(kept)

@@ -18,5 +18,6 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("DROP FUNCTION inbox_run_turn, inbox_write_fsm, inbox_read_fsm")
+    op.execute("DROP TYPE turn_row")
     op.execute("ALTER TABLE updates DROP COLUMN retries")
     op.execute("ALTER TABLE lanes DROP COLUMN uncounted")

@@ -62,7 +62,12 @@ BEGIN
 END
 $read$;
 
--- The answer is that of `inbox_turn`, and r_what 5: a finish that another's FSM state has undone, 6: a retry
+CREATE TYPE turn_row AS (
+    r_what integer, r_token bigint, r_row_id bigint, r_bot_id bigint, r_update_id bigint,
+    r_accepted_at float8, r_run integer, r_lane text, r_kind text, r_body bytea
+);
+
+-- The answer is that of `inbox_turn`, beside a lease what FSM state is named like its lane, and r_what 5: a finish that another's FSM state has undone, 6: a retry
 -- that was one too many.
 CREATE FUNCTION inbox_run_turn(
     _tokens bigint[], _ends smallint[], _afters float8[], _errors text[],
@@ -72,10 +77,11 @@ CREATE FUNCTION inbox_run_turn(
     _uncounted bigint[],
     _retry_tokens bigint[], _retry_firsts float8[], _retry_mosts float8[], _retry_times integer[],
     _fsm_tokens bigint[], _fsm_bots bigint[], _fsm_keys text[], _fsm_versions bigint[], _fsm_states text[],
-    _fsm_datas bytea[]
+    _fsm_datas bytea[], _fsm boolean
 ) RETURNS TABLE (
     r_what integer, r_token bigint, r_row_id bigint, r_bot_id bigint, r_update_id bigint,
-    r_accepted_at float8, r_run integer, r_lane text, r_kind text, r_body bytea
+    r_accepted_at float8, r_run integer, r_lane text, r_kind text, r_body bytea,
+    r_fsm_version bigint, r_fsm_state text, r_fsm_data bytea
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -85,6 +91,7 @@ DECLARE
     lost  bigint[];
     spent bigint[];
     stale bigint[];
+    done  turn_row[];
 BEGIN
     PERFORM 1 FROM unnest(_tokens || _uncounted) AS t(token) JOIN lanes l ON l.token = t.token
     ORDER BY l.bot_id, l.lane
@@ -139,12 +146,20 @@ BEGIN
         END IF;
     END IF;
 
-    RETURN QUERY
-    SELECT * FROM inbox_turn(_tokens, _ends, _afters, _errors, _out_tokens, _out_ns, _out_bodies,
-                             _slots, _lease, _max_runs, _max_failed, _rescue, _suspects);
+    SELECT array_agg(ROW(t.*)::turn_row) INTO done
+    FROM inbox_turn(_tokens, _ends, _afters, _errors, _out_tokens, _out_ns, _out_bodies,
+                    _slots, _lease, _max_runs, _max_failed, _rescue, _suspects) t;
+    -- A statement of its own, so that it sees what was written above.
+    IF _fsm THEN
+        RETURN QUERY
+        SELECT d.*, f.version, f.state, f.data FROM unnest(done) d
+        LEFT JOIN fsm f ON f.bot_id = d.r_bot_id AND f.key = d.r_lane;
+    ELSE
+        RETURN QUERY SELECT d.*, NULL::bigint, NULL::text, NULL::bytea FROM unnest(done) d;
+    END IF;
     RETURN QUERY
     SELECT t.what, t.token, NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8, NULL::integer,
-           NULL::text, NULL::text, NULL::bytea
+           NULL::text, NULL::text, NULL::bytea, NULL::bigint, NULL::text, NULL::bytea
     FROM (SELECT 2, unnest(lost) UNION ALL SELECT DISTINCT 5, unnest(stale)
           UNION ALL SELECT 6, unnest(spent)) AS t(what, token);
 END
