@@ -125,7 +125,7 @@ class DatabaseSettings(Settings):
     )
     database_direct_url: PostgresUrl | None = Field(
         None,
-        description="the same database past a transaction pooler: LISTEN and migrations",
+        description="the same database past a pooler: hints, renewals, locks, migrations",
         examples=["postgresql://pillarbox:secret@postgres/pillarbox"],
     )
     allow_unsafe_durability: bool = Field(
