@@ -26,7 +26,7 @@ from psycopg import sql
 
 from pillarbox.db.schema import metadata
 from pillarbox.ids import BotId, Token, UpdateId
-from pillarbox.inbox import Accepted, Incoming, Lease, Limits, OutboxRow, Storage
+from pillarbox.inbox import Accepted, FsmKey, FsmWrite, Incoming, Lease, Limits, OutboxRow, Retried, Storage
 from pillarbox.inbox.memory import MemoryStorage
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.inbox.sqlite import SQLiteStorage
@@ -127,6 +127,9 @@ class Inbox(RuleBasedStateMachine):
         self.filed: dict[str, list[bytes]] = defaultdict(list)
         self.filed_ids: set[str] = set()
         self.spent: set[int] = set()
+        self.uncounted: set[Token] = set()
+        self.tries: dict[int, int] = defaultdict(int)
+        self.states: dict[FsmKey, str | None] = {}
 
     def do(self, work: Any) -> Any:
         return self.runner.run(work)
@@ -162,7 +165,7 @@ class Inbox(RuleBasedStateMachine):
 
     @rule(slots=st.integers(0, 5), suspects=st.booleans())
     def claim(self, slots: int, suspects: bool) -> None:
-        turn = self.do(self.storage.turn((), slots, suspects=suspects))
+        turn = self.do(self.storage.turn((), slots, suspects=suspects, fsm=True))
         assert len(turn.leases) <= slots
         self._take(turn.leases)
 
@@ -178,6 +181,8 @@ class Inbox(RuleBasedStateMachine):
             self.runs[n] += 1
             assert lease.run == self.runs[n] <= LIMITS.max_handler_runs
             assert lease.suspect == (lease.run > 2)
+            assert lease.fsm is not None
+            assert lease.fsm.state == self.states.get(FsmKey(BOT, lease.lane))
             self.held[lease.token] = lease
 
     @precondition(lambda self: self.held)
@@ -202,6 +207,52 @@ class Inbox(RuleBasedStateMachine):
         lease = self._ended(data)
         assert self.do(self.storage.later(lease.token, 0) if later else self.storage.release(lease.token))
         self.runs[lease.update_id] -= 1
+
+    @precondition(lambda self: self.held)
+    @rule(
+        data=st.data(),
+        keys=st.sets(st.sampled_from(["chat:0", "chat:1", "x"]), min_size=1),
+        state=st.sampled_from([None, "A", "B"]),
+        late=st.booleans(),
+    )
+    def finish_with_state(self, data: st.DataObject, keys: set[str], state: str | None, late: bool) -> None:
+        lease = self._ended(data)
+        asked = [FsmKey(BOT, key) for key in sorted(keys)]
+        values = self.do(self.storage.read_fsm(asked))
+        assert [value.state for value in values] == [self.states.get(key) for key in asked]
+        versions = [value.version for value in values]
+        versions[-1] += late
+        writes = [FsmWrite(key, v, state) for key, v in zip(asked, versions, strict=True)]
+        assert self.do(self.storage.finish(lease.token, [b"state"], writes)) is not late
+        if late:
+            self.runs[lease.update_id] -= 1
+        else:
+            self.states |= dict.fromkeys(asked, state)
+            self.lanes[lease.lane].pop(0)
+            self.outbox[lease.lane] += [b"state"]
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def uncount(self, data: st.DataObject) -> None:
+        token = data.draw(st.sampled_from(sorted(self.held)))
+        assert self.do(self.storage.uncount(token))
+        if token not in self.uncounted:
+            self.uncounted.add(token)
+            self.runs[self.held[token].update_id] -= 1
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def retried(self, data: st.DataObject) -> None:
+        lease = self._ended(data)
+        n = int(lease.update_id)
+        turn = self.do(self.storage.turn([Retried(lease.token, "E: at bot.py:1", 0, 0, 2)], 0))
+        self._fail_spent()
+        self.tries[n] += 1
+        assert turn.given_up == ({lease.token} if self.tries[n] > 2 else frozenset())
+        if turn.given_up:
+            self._failed(self.lanes[lease.lane].pop(0))
+        else:
+            self.runs[n] -= 1
 
     @precondition(lambda self: self.old)
     @rule(data=st.data(), what=st.sampled_from(["finish", "fail", "release"]))
@@ -235,6 +286,7 @@ class Inbox(RuleBasedStateMachine):
             if self.runs[lease.update_id] >= LIMITS.max_handler_runs:
                 self.spent.add(int(lease.update_id))
         self.held.clear()
+        self.uncounted.clear()
 
     def _until_rescued(self) -> None:
         """A storage looks for such lanes a few times a second, and not at every turn."""
@@ -264,10 +316,13 @@ class Inbox(RuleBasedStateMachine):
     def _ended(self, data: st.DataObject) -> Lease:
         token = data.draw(st.sampled_from(sorted(self.held)))
         self.old.append(token)
+        if token in self.uncounted:
+            self.uncounted.remove(token)
+            self.runs[self.held[token].update_id] += 1
         return self.held.pop(token)
 
     def _failed(self, n: int) -> None:
-        self.runs[n] = 0
+        self.runs[n] = self.tries[n] = 0
         self.failed.append(n)
 
     # what people do
