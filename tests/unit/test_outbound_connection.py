@@ -1,5 +1,6 @@
 """How Redis is connected to: nothing is repeated, and every answer is bytes, whatever the URL asks for."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -50,3 +51,22 @@ def test_errors_say_what_and_never_a_value(error: Exception, text: str) -> None:
         raise error
     assert str(passed.value).startswith(text)
     assert "secret" not in str(passed.value)
+
+
+async def test_a_cancel_is_heard_whenever_it_comes(valkey_url: str) -> None:
+    client = connect(RedisSettings(redis_url=SecretStr(valkey_url)))
+
+    async def ping() -> None:
+        with passing():
+            await client.ping()
+
+    for steps in range(100):
+        task = asyncio.ensure_future(ping())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not task.cancel():
+            break
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert steps > 1
+    await client.aclose()

@@ -1,5 +1,6 @@
 """Connections to Redis. No call is repeated behind our back: that loses or doubles messages."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,11 +41,31 @@ def _ours(timeout: float) -> dict[str, Any]:
 
 @contextmanager
 def passing() -> Iterator[None]:
-    """What Redis and the network raise, as QueueUnavailable with its type and the answer's first word."""
+    """What Redis and the network raise, as QueueUnavailable with its type and the answer's first word.
+
+    A task that was cancelled in the block is cancelled, also where the call has ended all the same.
+    """
+    before = _cancels()
     try:
         yield
     except (RedisError, OSError) as error:
+        _heed(before)
         raise QueueUnavailable(f"Redis: {type(error).__name__}{_detail(error)}") from None
+    _heed(before)
+
+
+def _cancels() -> int:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop: nobody can cancel
+        return 0
+    return task.cancelling() if task else 0
+
+
+def _heed(before: int) -> None:
+    """redis-py sends in `asyncio.wait_for`, which before Python 3.12 drops a cancel that meets its end."""
+    if _cancels() > before:
+        raise asyncio.CancelledError
 
 
 def _detail(error: Exception) -> str:
