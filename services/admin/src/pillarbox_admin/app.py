@@ -1,6 +1,7 @@
 """Builds admin from its parts, and runs it: probes in front, then the API and the page."""
 
 import asyncio
+import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
@@ -8,11 +9,10 @@ from fastapi import FastAPI, Request, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
-from pillarbox import telemetry
 from pillarbox.ids import BotId
 from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.inbox.postgres import PostgresStorage
-from pillarbox.telemetry import Probes
+from pillarbox.telemetry import Probes, bind, serve_on
 from pillarbox.telemetry.probes import App
 from pillarbox_admin import api, pages, pins, problems, signing
 from pillarbox_admin.access import SignIn
@@ -39,12 +39,23 @@ PROBES = {"/healthz", "/readyz", "/metrics"}
 
 async def main(settings: AdminSettings, stop: asyncio.Event) -> None:
     """Serves until `stop`; a database that is away is asked again, and readiness names it."""
-    async with opening(shared_storage_of(settings)) as inbox:
-        await administer(settings, inbox, stop)
+    storage = shared_storage_of(settings)
+    with listening(settings) as listener:
+        async with opening(storage) as inbox:
+            await administer(settings, inbox, listener, stop)
+
+
+def listening(settings: AdminSettings) -> socket.socket:
+    """Before anything is begun, so that a port which is taken ends the start at once: SettingError."""
+    return bind(settings.admin_host, settings.admin_port, "ADMIN_PORT")
 
 
 async def administer(
-    settings: AdminSettings, inbox: Inbox, stop: asyncio.Event, bots: Sequence[BotId] = ()
+    settings: AdminSettings,
+    inbox: Inbox,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    bots: Sequence[BotId] = (),
 ) -> None:
     """Until `stop`. `bots`: those to show where the database is not PostgreSQL, which is asked itself."""
     async with AsyncExitStack() as stack:
@@ -65,7 +76,7 @@ async def administer(
             drawing=Drawing(),
         )
         app = build(parts, Probes({"database": reader.ping, "redis": outbound.ping}))
-        await telemetry.serve(app, settings.admin_host, settings.admin_port, stop, setting="ADMIN_PORT")
+        await serve_on(listener, app, stop)
 
 
 def build(parts: Parts, probes: Probes) -> App:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from pillarbox.errors import QueueUnavailable, StorageUnavailable
 from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.outbound.lanes import Lanes as Outbound
-from pillarbox.telemetry import Check, Probes, get_logger, serve
+from pillarbox.telemetry import Check, Probes, bind, get_logger, serve_on
 from pillarbox_dispatcher import answers, bots, handlers, passing, state
 from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.relay import Relay
@@ -140,9 +141,11 @@ class NotStarted(Exception):
 
 
 async def main(settings: DispatcherSettings, stop: asyncio.Event) -> None:
-    async with opening(shared_storage_of(settings), list(settings.bots)) as inbox:
-        service = Service(settings, inbox)
-        await _dispatch(settings, service, stop)
+    storage = shared_storage_of(settings)
+    with bind(settings.dispatcher_host, settings.dispatcher_port, "DISPATCHER_PORT") as listener:
+        async with opening(storage, list(settings.bots)) as inbox:
+            service = Service(settings, inbox)
+            await _dispatch(listener, service, stop)
     leave(service)
 
 
@@ -153,18 +156,10 @@ def leave(service: Service) -> None:
         os._exit(EXIT_BLOCKED)
 
 
-async def _dispatch(settings: DispatcherSettings, service: Service, stop: asyncio.Event) -> None:
+async def _dispatch(listener: socket.socket, service: Service, stop: asyncio.Event) -> None:
     ended = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(
-            serve(
-                service.probes(),
-                settings.dispatcher_host,
-                settings.dispatcher_port,
-                ended,
-                setting="DISPATCHER_PORT",
-            )
-        )
+        group.create_task(serve_on(listener, service.probes(), ended))
         try:
             await service.run(stop)
         finally:

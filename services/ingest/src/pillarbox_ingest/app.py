@@ -1,6 +1,7 @@
 """Ingest, put together: webhook, buffer, registration and upkeep around one inbox."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 
 from pillarbox import process
 from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
-from pillarbox.telemetry import Check, Probes, get_logger, serve
+from pillarbox.telemetry import Check, Probes, bind, get_logger, serve_on
 from pillarbox_ingest.buffer import Buffer
 from pillarbox_ingest.intake import Batches, Intake, OneByOne
 from pillarbox_ingest.parsing import parse
@@ -89,11 +90,20 @@ class Ingest:
 
 
 async def main(settings: IngestSettings, stop: asyncio.Event) -> None:
-    async with opening(shared_storage_of(settings), list(settings.bots)) as inbox:
-        await receive(settings, Ingest(settings, inbox, stop), stop)
+    storage = shared_storage_of(settings)
+    with listening(settings) as listener:
+        async with opening(storage, list(settings.bots)) as inbox:
+            await receive(settings, Ingest(settings, inbox, stop), listener, stop)
 
 
-async def receive(settings: IngestSettings, ingest: Ingest, stop: asyncio.Event) -> None:
+def listening(settings: IngestSettings) -> socket.socket:
+    """Before anything is begun, so that a port which is taken ends the start at once: SettingError."""
+    return bind(settings.ingest_host, settings.ingest_port, "INGEST_PORT")
+
+
+async def receive(
+    settings: IngestSettings, ingest: Ingest, listener: socket.socket, stop: asyncio.Event
+) -> None:
     """Until `stop`, and until every request that is here by then has its answer."""
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -101,7 +111,7 @@ async def receive(settings: IngestSettings, ingest: Ingest, stop: asyncio.Event)
             group.create_task(ingest.begin(), name="inbox"),
         ]
         log.info("started", receive=settings.receive, port=settings.ingest_port, bots=len(settings.bots))
-        await serve(ingest, settings.ingest_host, settings.ingest_port, stop, setting="INGEST_PORT")
+        await serve_on(listener, ingest, stop)
         await ingest.polled()
         # Every request has its answer now, so nothing waits in the buffer.
         for task in tasks:

@@ -1,6 +1,7 @@
 """Builds the sender and runs it until it is told to stop."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +15,7 @@ from pillarbox.outbound.connection import connect, passing
 from pillarbox.outbound.depths import depths
 from pillarbox.outbound.keys import Keys
 from pillarbox.outbound.lanes import Lanes
-from pillarbox.telemetry import Probes, get_logger, serve
+from pillarbox.telemetry import Probes, bind, get_logger, serve_on
 from pillarbox_sender import metrics
 from pillarbox_sender.beat import Beat
 from pillarbox_sender.bell import Bell
@@ -37,13 +38,17 @@ TO_RECORD = 3.0
 async def main(settings: SenderSettings, stop: asyncio.Event) -> None:
     for warning in settings.warnings():
         log.warning(warning)
+    with bind(settings.sender_host, settings.sender_port, "SENDER_PORT") as listener:
+        await _send(settings, listener, stop)
+
+
+async def _send(settings: SenderSettings, listener: socket.socket, stop: asyncio.Event) -> None:
     redis = connect(settings)
     probes = Probes({"redis": partial(_ping, redis)})
     ended = asyncio.Event()
     try:
         async with asyncio.TaskGroup() as group:
-            serving = serve(probes, settings.sender_host, settings.sender_port, ended, setting="SENDER_PORT")
-            group.create_task(serving)
+            group.create_task(serve_on(listener, probes, ended))
             try:
                 await deliver(settings, redis, stop)
             finally:

@@ -1,13 +1,17 @@
 """`pillarbox run`: all services in one process, around one storage."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from pydantic import SecretStr
 
+import pillarbox_admin.app
+import pillarbox_ingest.app
 from pillarbox.inbox.opening import Inbox, storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.telemetry import get_logger
@@ -29,8 +33,9 @@ async def main(settings: RunSettings, stop: asyncio.Event) -> None:
     service = None
     try:
         if await _opened(inbox, settings, stop):
-            async with _queue(settings) as ready:
-                service = await _serve(ready, inbox, stop)
+            with _listening(settings) as listeners:
+                async with _queue(settings) as ready:
+                    service = await _serve(ready, inbox, listeners, stop)
     finally:
         await storage.close()
     log.info("stopped")
@@ -52,6 +57,23 @@ async def _opened(inbox: Inbox, settings: RunSettings, stop: asyncio.Event) -> b
     return True
 
 
+@dataclass(frozen=True)
+class Listeners:
+    ingest: socket.socket
+    admin: socket.socket | None
+
+
+@contextmanager
+def _listening(settings: RunSettings) -> Iterator[Listeners]:
+    """Before the queue and the handlers are started: SettingError for a port that is taken."""
+    with ExitStack() as stack:
+        ingest = stack.enter_context(pillarbox_ingest.app.listening(settings))
+        admin = None
+        if settings.admin_tokens:
+            admin = stack.enter_context(pillarbox_admin.app.listening(settings))
+        yield Listeners(ingest, admin)
+
+
 @asynccontextmanager
 async def _queue(settings: RunSettings) -> AsyncIterator[RunSettings]:
     """The settings with a REDIS_URL, behind which a Redis runs: ours, unless another one was named."""
@@ -70,18 +92,18 @@ async def _queue(settings: RunSettings) -> AsyncIterator[RunSettings]:
         queue.stop()
 
 
-async def _serve(settings: RunSettings, inbox: Inbox, stop: asyncio.Event) -> Service:
+async def _serve(settings: RunSettings, inbox: Inbox, listeners: Listeners, stop: asyncio.Event) -> Service:
     confirming = None if inbox.storage.durable else Confirming(inbox.storage)
     service = Service(settings, inbox, confirming)
     ingest = _ingest(settings, inbox, stop, service, confirming)
     redis = connect(settings)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_as("ingest", receive(settings, ingest, stop)))
+            group.create_task(_as("ingest", receive(settings, ingest, listeners.ingest, stop)))
             group.create_task(_as("dispatcher", _dispatch(service, confirming, stop)))
             group.create_task(_as("sender", deliver(settings, redis, stop)))
-            if settings.admin_tokens:
-                administering = administer(settings, inbox, stop, list(settings.bots))
+            if listeners.admin is not None:
+                administering = administer(settings, inbox, listeners.admin, stop, list(settings.bots))
                 group.create_task(_as("admin", administering))
             log.info("running", storage=type(inbox.storage).__name__, admin=bool(settings.admin_tokens))
     finally:
