@@ -50,7 +50,8 @@ class Turns:
         self._uncounting |= bool(keeps)  # from then on, an end may be of a run that was uncounted
         given = [*_ends(ending), *limits, rescue, suspects]
         if fsm or self._uncounting or any(map(_is_decided_first, ending)):
-            rows = await self._pool.execute(sql.RUN_TURN, [*given, *_decided_first(keeps, ending), fsm])
+            uncounted = Int8s([end.token for end in keeps]) if self._uncounting else None
+            rows = await self._pool.execute(sql.RUN_TURN, [*given, uncounted, *_decided_first(ending), fsm])
         else:
             rows = await self._pool.execute(sql.TURN, given)
         return _turn(rows)
@@ -60,12 +61,11 @@ def _is_decided_first(end: End) -> bool:
     return isinstance(end, Retried) or (isinstance(end, Finished) and bool(end.fsm))
 
 
-def _decided_first(keeps: Sequence[Uncounted], ends: Sequence[End]) -> list[Any]:
+def _decided_first(ends: Sequence[End]) -> list[Any]:
     """What `inbox_run_turn` takes beyond `inbox_turn`."""
     retried = [end for end in ends if isinstance(end, Retried)]
     written = [(end.token, write) for end in ends if isinstance(end, Finished) for write in end.fsm]
     return [
-        Int8s([end.token for end in keeps]),
         Int8s([end.token for end in retried]),
         Float8s([end.first for end in retried]),
         Float8s([end.most for end in retried]),

@@ -19,18 +19,19 @@ BEGIN
     WHERE w.version = 0 ORDER BY 1, 2
     ON CONFLICT DO NOTHING;
 
-    PERFORM 1 FROM unnest(_bots, _keys) AS w(bot_id, key)
-    JOIN fsm f ON f.bot_id = w.bot_id AND f.key = w.key
-    ORDER BY f.bot_id, f.key
-    FOR UPDATE OF f;
-
+    WITH locked AS MATERIALIZED (
+        SELECT u.n, f.version FROM unnest(_bots, _keys) WITH ORDINALITY AS u(bot_id, key, n)
+        JOIN fsm f ON f.bot_id = u.bot_id AND f.key = u.key
+        ORDER BY f.bot_id, f.key
+        FOR UPDATE OF f
+    )
     SELECT coalesce(array_agg(w.writer), '{}') INTO stale
     FROM (
-        SELECT u.writer, u.bot_id, u.key, u.version,
+        SELECT u.writer, u.version, u.n,
                row_number() OVER (PARTITION BY u.bot_id, u.key ORDER BY u.n) AS nth
         FROM unnest(_writers, _bots, _keys, _versions) WITH ORDINALITY AS u(writer, bot_id, key, version, n)
     ) w
-    LEFT JOIN fsm f ON f.bot_id = w.bot_id AND f.key = w.key
+    LEFT JOIN locked f ON f.n = w.n
     WHERE w.nth > 1 OR coalesce(f.version, 0) <> w.version;
 
     UPDATE fsm f SET state = w.state, data = w.data, version = nextval('lease_token'), updated_at = clock_timestamp()
@@ -68,7 +69,7 @@ CREATE TYPE turn_row AS (
 );
 
 -- The answer is that of `inbox_turn`, beside a lease what FSM state is named like its lane, and r_what 5: a finish that another's FSM state has undone, 6: a retry
--- that was one too many.
+-- that was one too many. `_uncounted` is null where the caller has never given a run back in its life.
 CREATE FUNCTION inbox_run_turn(
     _tokens bigint[], _ends smallint[], _afters float8[], _errors text[],
     _out_tokens bigint[], _out_ns integer[], _out_bodies bytea[],
@@ -93,19 +94,21 @@ DECLARE
     stale bigint[];
     done  turn_row[];
 BEGIN
-    PERFORM 1 FROM unnest(_tokens || _uncounted) AS t(token) JOIN lanes l ON l.token = t.token
-    ORDER BY l.bot_id, l.lane
-    FOR UPDATE OF l;
+    IF _uncounted IS NOT NULL OR cardinality(_retry_tokens) > 0 OR cardinality(_fsm_tokens) > 0 THEN
+        PERFORM 1 FROM unnest(_tokens || _uncounted) AS t(token) JOIN lanes l ON l.token = t.token
+        ORDER BY l.bot_id, l.lane
+        FOR UPDATE OF l;
+    END IF;
 
-    IF cardinality(_uncounted) > 0 THEN
+    IF _uncounted IS NOT NULL THEN
         UPDATE lanes l SET runs = l.runs - 1, uncounted = l.token
         WHERE l.token = ANY (_uncounted) AND l.uncounted IS DISTINCT FROM l.token;
         SELECT array_agg(t.token) INTO lost FROM unnest(_uncounted) AS t(token)
         WHERE NOT EXISTS (SELECT 1 FROM lanes l WHERE l.token = t.token);
+        -- An end decides as if its run had never been given back.
+        UPDATE lanes l SET runs = l.runs + 1, uncounted = NULL
+        WHERE l.token = ANY (_tokens) AND l.uncounted = l.token;
     END IF;
-    -- An end decides as if its run had never been given back.
-    UPDATE lanes l SET runs = l.runs + 1, uncounted = NULL
-    WHERE l.token = ANY (_tokens) AND l.uncounted = l.token;
 
     IF cardinality(_retry_tokens) > 0 THEN
         WITH asked AS MATERIALIZED (
@@ -157,10 +160,12 @@ BEGIN
     ELSE
         RETURN QUERY SELECT d.*, NULL::bigint, NULL::text, NULL::bytea FROM unnest(done) d;
     END IF;
-    RETURN QUERY
-    SELECT t.what, t.token, NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8, NULL::integer,
-           NULL::text, NULL::text, NULL::bytea, NULL::bigint, NULL::text, NULL::bytea
-    FROM (SELECT 2, unnest(lost) UNION ALL SELECT DISTINCT 5, unnest(stale)
-          UNION ALL SELECT 6, unnest(spent)) AS t(what, token);
+    IF coalesce(lost, spent, stale) IS NOT NULL THEN
+        RETURN QUERY
+        SELECT t.what, t.token, NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8, NULL::integer,
+               NULL::text, NULL::text, NULL::bytea, NULL::bigint, NULL::text, NULL::bytea
+        FROM (SELECT 2, unnest(lost) UNION ALL SELECT DISTINCT 5, unnest(stale)
+              UNION ALL SELECT 6, unnest(spent)) AS t(what, token);
+    END IF;
 END
 $turn$;
