@@ -5,6 +5,7 @@ A lone lane is one commit an update: `lone_of_commits` is its rate beside bare c
 """
 
 import argparse
+import gc
 import json
 import statistics
 import tempfile
@@ -125,6 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="one round")
     rounds = 1 if parser.parse_args().short else 5
+    gc.set_threshold(50_000)  # as the dispatcher does
     with (
         tempfile.TemporaryDirectory(prefix="pillarbox-bench-") as folder,
         running(PostgresServer(Path(folder) / "postgres")) as server,

@@ -3,6 +3,7 @@
 Arguments: a peer, the database, how many jobs, how many chats. Prints seconds, and processor seconds.
 """
 
+import gc
 import sys
 import time
 from typing import Any
@@ -69,6 +70,7 @@ async def pgqueuer(url: str, count: int, _: int) -> tuple[float, float]:
         nonlocal done
         done += 1
 
+    gc.collect()
     started, cpu = time.perf_counter(), time.process_time()
     await queue.qm.run(batch_size=BATCH, mode=QueueExecutionMode.drain)
     took = time.perf_counter() - started, time.process_time() - cpu
@@ -80,6 +82,7 @@ async def pgqueuer(url: str, count: int, _: int) -> tuple[float, float]:
 def main() -> None:
     import uvloop
 
+    gc.set_threshold(50_000)
     peer, url, count, chats = sys.argv[1:]
     measured = {"procrastinate": procrastinate, "pgqueuer": pgqueuer}[peer]
     print(*uvloop.run(measured(url, int(count), int(chats))))
