@@ -124,8 +124,8 @@ def summary(rounds: list[dict[str, Figure]]) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="one round")
-    rounds = 1 if parser.parse_args().short else 5
+    parser.add_argument("--short", action="store_true", help="one round, and a tenth of the backlog")
+    rounds, part = (1, 10) if parser.parse_args().short else (5, 1)
     gc.set_threshold(50_000)  # as the dispatcher does
     with (
         tempfile.TemporaryDirectory(prefix="pillarbox-bench-") as folder,
@@ -138,10 +138,10 @@ def main() -> None:
         with database(server) as large, database(server) as hot, database(server) as lone:
             for url in (large, hot, lone):
                 db.migrate(url)
-            pile(large, LARGE, LARGE // 10)
-            pile(hot, HOT, 1, first=HOT_CHAT, start=LARGE)
-            pile(hot, LARGE - HOT, (LARGE - HOT) // 10)
-            pile(lone, HOT, 1, first=HOT_CHAT)
+            pile(large, LARGE // part, LARGE // part // 10)
+            pile(hot, HOT // part, 1, first=HOT_CHAT, start=LARGE)
+            pile(hot, (LARGE - HOT) // part, (LARGE - HOT) // part // 10)
+            pile(lone, HOT // part, 1, first=HOT_CHAT)
             for url in (large, hot, lone):
                 settle(url)
             print(json.dumps(summary([one_round(server, large, hot, lone) for _ in range(rounds)])))
