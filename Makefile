@@ -10,13 +10,14 @@ TESTED := tests.integration.test_contract
 STORAGE ?= $(TESTED):TestMemory $(TESTED):TestSQLite $(TESTED):TestPostgres $(TESTED):TestOwn
 SHORT ?=
 STORE ?=
+FOLDER ?=
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Try it
 demo: run-env ## A bot, a chat page and everything between, on this machine; STORE=postgres: as in production
-	@$(if $(HANDLERS),HANDLERS=$(HANDLERS)) $(PY) -m pillarbox_solo demo $(if $(STORE),--store $(STORE))
+	@$(if $(HANDLERS),HANDLERS=$(HANDLERS)) $(PY) -m pillarbox_solo demo $(if $(STORE),--store $(STORE)) $(if $(FOLDER),--folder $(FOLDER))
 
 up: ## The whole stack in Docker; without BOT_TOKENS with the demo bot
 	@deploy/up
@@ -27,7 +28,7 @@ down: ## Stop that stack; its data stays
 ##@ Change it
 test: dev-env ## All tests that need no Docker
 	@$(if $(PGBOUNCER),,echo "no PgBouncer: its tests are left out")
-	@$(PY) -m pytest -m "not docker$(if $(PGBOUNCER),, and not pgbouncer)"
+	@$(PY) -m pytest -n 3 --dist loadfile -m "not docker$(if $(PGBOUNCER),, and not pgbouncer)"
 
 test-compose: dev-env ## Bring the stack up in Docker, drive it, take it down
 	@deploy/test-compose

@@ -23,6 +23,8 @@ SETTINGS = {
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    # The hot tables are small and change all the time; and a DROP DATABASE can wait for the launcher to wake.
+    "autovacuum_naptime": "5s",
     # An error's statement and its DETAIL line may quote what people wrote.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
