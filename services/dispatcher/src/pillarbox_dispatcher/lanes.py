@@ -7,8 +7,7 @@ there is a reason. Two turns overlap: while the database works on one, the handl
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageRefused, StorageUnavailable
@@ -18,6 +17,7 @@ from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.station import Station
 from pillarbox_dispatcher.suspects import Suspects
+from pillarbox_dispatcher.underway import Run, Underway
 from pillarbox_dispatcher.watchdog import Watchdog
 
 TURNS = 2
@@ -26,14 +26,6 @@ SETTLE = 2.0
 
 log = get_logger()
 Handle = Callable[[Lease], Coroutine[Any, Any, End]]
-
-
-@dataclass(slots=True)
-class _Run:
-    lease: Lease
-    task: "asyncio.Task[End]"
-    since: float
-    cancelled: Literal["lost", "stop"] | None = None
 
 
 class Lanes:
@@ -68,8 +60,7 @@ class Lanes:
         self._clock = clock
         self._sleep = sleep
         self._longest = longest
-        self._runs: dict[Token, _Run] = {}
-        self._unwilling: set[asyncio.Task[End]] = set()
+        self._runs = Underway()
         self._ends: list[End] = []
         self._in_turns = 0
         self._due = True
@@ -99,38 +90,26 @@ class Lanes:
     @property
     def unwilling(self) -> int:
         """Handlers that could not be cancelled, and still run."""
-        return len(self._runs) + len(self._unwilling)
+        return self._runs.endless
 
     def lost(self, tokens: frozenset[Token]) -> None:
         """Cancels these runs: the lane is another dispatcher's, and nothing of them is written."""
-        for run in [self._runs[token] for token in tokens if token in self._runs]:
+        for run in [run for token in tokens if (run := self._runs.get(token))]:
             metrics.lost_leases.inc()
-            self._cancel(run, "lost")
-
-    def _cancel(self, run: _Run, why: Literal["lost", "stop"]) -> None:
-        if run.cancelled is None:
-            run.cancelled = why
-            run.task.cancel()
+            run.cancel("lost")
 
     def _uncount(self) -> None:
         """At once: whatever kills the process from here on, these runs have not counted."""
-        self._ends += [Uncounted(token) for token in self._runs]
+        self._ends += [Uncounted(run.lease.token) for run in self._runs]
         self._wake.set()
 
     async def _wind_up(self, grace: float) -> None:
-        await self._wait_for_runs(grace)
-        for run in list(self._runs.values()):
-            self._cancel(run, "stop")
-        for task in self._unwilling:
-            task.cancel()
-        await self._wait_for_runs(SETTLE)
+        """Turns that are under way may still start runs, and those are given back at once."""
+        await self._runs.wait(grace)
+        self._runs.stop()
+        await self._runs.wait(SETTLE)
         if self.unwilling:
             log.error("handlers do not end, their updates run again elsewhere", lanes=len(self._runs))
-
-    async def _wait_for_runs(self, seconds: float) -> None:
-        """Turns that are under way may still start runs, and those are given back at once."""
-        if tasks := [*(run.task for run in self._runs.values()), *self._unwilling]:
-            await asyncio.wait(tasks, timeout=seconds)
 
     async def _flush(self, turns: list["asyncio.Task[None]"]) -> None:
         _, late = await asyncio.wait(turns, timeout=SETTLE)
@@ -155,16 +134,14 @@ class Lanes:
 
     def _fail_unwilling(self) -> None:
         before = self._clock() - self._longest
-        for token, run in list(self._runs.items()) if self._longest else ():
+        for run in self._runs if self._longest else ():
             if run.since < before and run.cancelled is None:
-                del self._runs[token]
-                self._suspects.end(token)
-                self._unwilling.add(run.task)
-                run.task.cancel()
+                self._runs.disown(run)
+                self._suspects.end(run.lease.token)
                 log.error("a handler cannot be cancelled, its update has failed", lane=run.lease.lane)
                 metrics.updates.add(run.lease.bot_id, "timeout")
                 error = f"HandlerTimeout: longer than {self._longest:g} s, and it cannot be cancelled"
-                self._ends.append(Failed(token, error))
+                self._ends.append(Failed(run.lease.token, error))
 
     def _look_in(self, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self._look)
@@ -269,14 +246,13 @@ class Lanes:
             self._ends.append(Released(lease.token))
             return
         task = asyncio.create_task(self._handle(lease))
-        self._runs[lease.token] = _Run(lease, task, since)
+        self._runs.add(Run(lease, task, since))
         if lease.suspect:
             self._suspects.start(lease.token)
         task.add_done_callback(lambda _: self._ended(lease.token, task))
 
     def _ended(self, token: Token, task: "asyncio.Task[End]") -> None:
-        self._unwilling.discard(task)
-        if (run := self._runs.pop(token, None)) is None:
+        if (run := self._runs.pop(token, task)) is None:
             return
         self._suspects.end(token)
         if run.cancelled == "lost":
@@ -285,7 +261,7 @@ class Lanes:
             self._ends.append(self._end_of(run))
         self._wake.set()
 
-    def _end_of(self, run: _Run) -> End:
+    def _end_of(self, run: Run) -> End:
         """A handler that falls over our own stop has not failed: its run is given back."""
         end = None if run.task.cancelled() else _result(run)
         if end is None or (run.cancelled == "stop" and isinstance(end, Failed)):
@@ -294,7 +270,7 @@ class Lanes:
         return end
 
 
-def _result(run: _Run) -> End:
+def _result(run: Run) -> End:
     if (error := run.task.exception()) is None:
         return run.task.result()
     log.error("a run broke", exc_info=error)
