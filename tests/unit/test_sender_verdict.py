@@ -5,7 +5,8 @@ import pytest
 from pillarbox.ids import BotId
 from pillarbox.outbound.envelope import Envelope, OnDoubt
 from pillarbox.outbound.lane import Lane
-from pillarbox_sender.bot_api import Answer, Body, Doubt, Outcome, Parameters, Unsent
+from pillarbox.said import Parameters, Said
+from pillarbox_sender.bot_api import Answer, Doubt, Outcome, Unsent
 from pillarbox_sender.turn import Claim
 from pillarbox_sender.verdict import judge
 
@@ -21,10 +22,10 @@ def claim(
 
 def refusal(code: int, description: str = "", **parameters: float) -> Answer:
     given = Parameters(**parameters) if parameters else None  # type: ignore[arg-type]
-    return Answer(code, Body(ok=False, error_code=code, description=description, parameters=given))
+    return Answer(code, Said(ok=False, error_code=code, description=description, parameters=given))
 
 
-OK = Answer(200, Body(ok=True))
+OK = Answer(200, Said(ok=True))
 HTML = Answer(502, None, foreign=True)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
-import msgspec
 from pydantic import SecretStr
 
 from pillarbox.ids import BotId
+from pillarbox.said import Said, bounded, read
 
 CONNECT_TIMEOUT = 10.0
 
@@ -24,19 +24,6 @@ class Refused(Exception):
 
 class Unauthorized(Exception):
     """Final: there is no bot with this token."""
-
-
-class _Parameters(msgspec.Struct):
-    retry_after: float = 0.0
-
-
-class _Said(msgspec.Struct):
-    ok: bool = False
-    description: str = ""
-    parameters: _Parameters = msgspec.field(default_factory=_Parameters)
-
-
-_said = msgspec.json.Decoder(_Said)
 
 
 class BotApi:
@@ -60,7 +47,7 @@ class BotApi:
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
         try:
             async with self._session.post(
-                address, json=parameters, proxy=self._proxy, timeout=limit
+                address, json=parameters, proxy=self._proxy, timeout=limit, allow_redirects=False
             ) as answer:
                 status, body = answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -68,15 +55,12 @@ class BotApi:
             raise Refused(type(error).__name__) from None
         if status == 401:
             raise Unauthorized
-        said = _read(body)
+        said = _said(body)
         if status != 200 or not said.ok:
-            raise Refused(said.description or f"HTTP {status}", said.parameters.retry_after, status)
+            raise Refused(said.words or f"HTTP {status}", bounded(said.retry_after or 0.0), status)
         return body
 
 
-def _read(body: bytes) -> _Said:
-    try:
-        return _said.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # Perhaps no JSON at all, perhaps an update inside that parsers refuse.
-        return _Said(ok=body.startswith(b'{"ok":true,'))
+def _said(body: bytes) -> Said:
+    """What no parser takes may hold an update that is nested too deeply: then the first bytes tell."""
+    return read(body) or Said(ok=body.startswith(b'{"ok":true,'))

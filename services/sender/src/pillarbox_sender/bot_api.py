@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from pillarbox.ids import BotId
+from pillarbox.said import Said, read
 
 NEVER_LEFT = (
     aiohttp.ClientConnectorError,
@@ -21,20 +22,6 @@ CONNECT_TIMEOUT = 10.0
 JSON = {"Content-Type": "application/json"}
 
 
-class Parameters(msgspec.Struct):
-    retry_after: float | None = None
-    migrate_to_chat_id: int | None = None
-
-
-class Body(msgspec.Struct):
-    """The envelope of every answer (Bot API, "Making requests"); the result is not looked at."""
-
-    ok: bool
-    error_code: int | None = None
-    description: str = ""
-    parameters: Parameters | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An HTTP answer; `retry_after` is of the header. `body` is None where it could not be read; an
@@ -42,7 +29,7 @@ class Answer:
     """
 
     status: int
-    body: Body | None = field(repr=False)
+    body: Said | None = field(repr=False)
     retry_after: float | None = None
     foreign: bool = False
 
@@ -62,7 +49,6 @@ class Doubt:
 
 
 Outcome = Answer | Unsent | Doubt
-_decoder = msgspec.json.Decoder(Body)
 
 
 class BotApi:
@@ -125,16 +111,9 @@ async def _answer(response: aiohttp.ClientResponse) -> Answer:
         raw = await response.read()
     except (aiohttp.ClientError, TimeoutError, OSError):
         raw = b""
-    body = _body(raw)
+    body = read(raw)
     foreign = body is None and raw.lstrip()[:1] not in (b"", b"{")
     return Answer(response.status, body, _seconds(response.headers.get("Retry-After")), foreign)
-
-
-def _body(raw: bytes) -> Body | None:
-    try:
-        return _decoder.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
 
 
 def _seconds(value: str | None) -> float | None:

@@ -9,6 +9,7 @@ import msgspec
 from pillarbox.ids import BotId
 from pillarbox.outbound.lane import Lane
 from pillarbox.outbound.lanes import Lanes
+from pillarbox.said import bounded
 from pillarbox_sender.worker import Identity
 
 Verdict = Literal["sent", "dead", "again", "flood", "token", "kept"]
@@ -46,7 +47,7 @@ class End:
     health: Health = ""
 
     def arguments(self) -> tuple[str | int, ...]:
-        first: str | int = self.reason if self.verdict == "dead" else int(self.delay * 1000)
+        first: str | int = self.reason if self.verdict == "dead" else int(bounded(self.delay) * 1000)
         second = self.detail if self.verdict == "dead" else self.counted
         claim = self.claim
         return claim.owner, str(claim.lane), claim.token, self.verdict, first, second, self.health

@@ -4,8 +4,13 @@ import random
 import re
 
 from pillarbox.outbound.envelope import Envelope
+from pillarbox.said import LONGEST_WAIT as LONGEST_FLOOD
+from pillarbox.said import Said, bounded
+from pillarbox.telemetry import get_logger
 from pillarbox_sender.bot_api import Answer, Doubt, Outcome, Unsent
 from pillarbox_sender.turn import Claim, End
+
+log = get_logger()
 
 DAY = 86400.0
 LONGEST_WAIT = 60.0
@@ -39,7 +44,7 @@ def in_doubt(claim: Claim, envelope: Envelope) -> End:
 
 def _answered(claim: Claim, envelope: Envelope, answer: Answer, max_retries: int) -> End:
     status = _status(answer)
-    if 200 <= status < 300 and not answer.foreign:
+    if 200 <= status < 300 and not answer.foreign and (answer.body is None or answer.body.ok):
         return End(claim, "sent", health="up")
     if status == 429:
         return End(claim, "flood", _retry_after(answer) + random.uniform(0.05, 0.5), health="up")  # noqa: S311
@@ -66,23 +71,24 @@ def _passing(claim: Claim, status: int, max_retries: int) -> End:
 
 
 def _refused(claim: Claim, envelope: Envelope, answer: Answer, status: int) -> End:
-    description = answer.body.description if answer.body else ""
-    lower = description.lower()
+    said = answer.body or Said()
+    lower = said.description.lower()
     if status == 400 and any(m.fullmatch(envelope.method) and text in lower for m, text in DONE_ANYWAY):
         return End(claim, "sent", health="up")
-    detail = "".join(c if c.isprintable() else " " for c in f"{status} {description}")[:300]
-    return End(claim, "dead", reason="refused", detail=detail, health="up")
+    return End(claim, "dead", reason="refused", detail=f"{status} {said.words}"[:300], health="up")
 
 
 def _retry_after(answer: Answer) -> float:
     """From the parameters, else the header, else the text."""
-    parameters = answer.body.parameters if answer.body else None
-    if parameters and parameters.retry_after is not None and parameters.retry_after >= 0:
-        return parameters.retry_after
-    if answer.retry_after is not None:
-        return answer.retry_after
-    number = re.search(r"retry after (\d{1,9})", answer.body.description.lower()) if answer.body else None
-    return float(number[1]) if number else UNKNOWN_WAIT
+    said = answer.body or Said()
+    given = answer.retry_after
+    if given is None or (said.parameters is not None and said.parameters.retry_after is not None):
+        given = said.retry_after
+    if given is None or given < 0:
+        return UNKNOWN_WAIT
+    if given > LONGEST_FLOOD:
+        log.warning("the Bot API asks for a pause of more than a day; it is asked again after one")
+    return bounded(given)
 
 
 def _backoff(before: int) -> float:
