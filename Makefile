@@ -49,8 +49,8 @@ lock: dev-env ## Resolve the dependencies anew into the two locks
 	@.venv/bin/uv export -q --all-packages --no-emit-workspace --no-annotate --no-header --group build --group dev -o requirements-dev.lock >/dev/null
 
 ##@ Prove it
-faults: dev-env ## Kill everything under load and count: SEEDS=1,2,3 STORE=sqlite RECEIVE=polling
-	@$(PY) -m tests.faults --seeds $(SEEDS) $(if $(STORE),--store $(STORE)) $(if $(RECEIVE),--receive $(RECEIVE))
+faults: dev-env ## Kill everything under load and count: SEEDS=1,2 STORE=sqlite RECEIVE=polling TROUBLE=1
+	@$(PY) -m tests.faults --seeds $(SEEDS) $(if $(STORE),--store $(STORE)) $(if $(RECEIVE),--receive $(RECEIVE)) $(if $(TROUBLE),--trouble)
 
 contract: dev-env ## What every storage must show, over ours or one of your own: STORAGE=package.module:Class
 	@$(PY) -m pillarbox.inbox.contract $(STORAGE)

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults.run import Load, run
+from tests.faults.load import Load
+from tests.faults.run import run
 from tests.faults.verdict import Verdict
 from tests.support.stack import running
 
@@ -19,29 +20,41 @@ from tests.support.stack import running
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
     parser.add_argument("--seeds", default="1", help="comma between: 1,2,3")
+    parser.add_argument(
+        "--trouble", action="store_true", help="13,000 updates, 4 of which kill their process"
+    )
     parser.add_argument("--seconds", type=float, default=30.0, help="how long the load lasts")
     parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
     parser.add_argument("--receive", choices=["webhook", "polling"], default="webhook")
     arguments = parser.parse_args()
-    load, store, receive = Load(seconds=arguments.seconds), arguments.store, arguments.receive
-    verdicts = {int(seed): _one(int(seed), load, store, receive) for seed in arguments.seeds.split(",")}
+    store, receive = arguments.store, arguments.receive
+    loads = [_load(int(seed), arguments.seconds, arguments.trouble) for seed in arguments.seeds.split(",")]
+    verdicts = {load.seed: _one(load, store, receive) for load in loads}
     print(json.dumps({"store": store, "receive": receive, **_sum(verdicts)}))
     return 0 if all(verdict.good for verdict in verdicts.values()) else 1
 
 
-def _one(seed: int, load: Load, store: str, receive: str) -> Verdict:
+def _load(seed: int, seconds: float, trouble: bool) -> Load:
+    if trouble:
+        return Load(seed, updates=13_000, chats=1000, seconds=3 * seconds, failing=40, killers=4)
+    return Load(seed, seconds=seconds)
+
+
+def _one(load: Load, store: str, receive: str) -> Verdict:
+    seed = load.seed
     folder = Path(tempfile.mkdtemp(prefix="pillarbox-faults-"))
     settings = {
         "HANDLERS": "tests.faults.bot",
         "FAULTS_JOURNAL": str(folder / "journal"),
         "LEASE": "2",
+        "CONCURRENCY": "100",
         "RECEIVE": receive,
         "LOG_LEVEL": "warning",
     }
     pollers = 2 if receive == "polling" else 1  # one asks, the other stands by
-    counts = {"ingest": pollers, "dispatcher": 2, "sender": 2, "admin": 0}
+    counts = {"ingest": pollers, "dispatcher": 3 if load.killers else 2, "sender": 2, "admin": 0}
     with running(folder, settings, store=store, **counts) as stack:
-        verdict = asyncio.run(run(stack, seed, load))
+        verdict = asyncio.run(run(stack, load))
     print(f"seed {seed}: {json.dumps(_told(verdict))}")
     if verdict.good:
         shutil.rmtree(folder)
@@ -60,6 +73,8 @@ def _told(verdict: Verdict) -> dict[str, object]:
         "overlaps": verdict.overlaps,
         "held": verdict.held,
         "reruns": verdict.reruns,
+        "misfiled": verdict.misfiled,
+        "deaths": verdict.deaths,
     }
 
 
@@ -75,6 +90,8 @@ def _sum(verdicts: dict[int, Verdict]) -> dict[str, object]:
         "unexplained": sum(len(v.unexplained) for v in verdicts.values()),
         "reordered": sum(len(v.reordered) for v in verdicts.values()),
         "overlaps": sum(len(v.overlaps) for v in verdicts.values()),
+        "misfiled": sum(len(v.misfiled) for v in verdicts.values()),
+        "deaths": sum(v.deaths for v in verdicts.values()),
         "dead": sum(len(v.dead) for v in verdicts.values()),
         "held": sum(v.held for v in verdicts.values()),
         "reruns": sum(v.reruns for v in verdicts.values()),

@@ -23,13 +23,18 @@ class Verdict:
     overlaps: list[tuple[int, int, int]] = field(default_factory=list)
     reruns: int = 0
     """Runs of a handler beyond the first of its update: how often the chaos hit one."""
+    misfiled: list[tuple[int, int]] = field(default_factory=list)
+    """Chat and number of what is on the failed list and should not be, or the other way round."""
+    deaths: int = 0
+    """How often an update ended the process that handled it."""
     held: int = 0
     """Messages that killed senders had in their hands."""
 
     @property
     def good(self) -> bool:
         most = max(self.doubled.values(), default=0)
-        return not (self.lost or self.reordered or self.unexplained or self.overlaps) and most <= 2
+        wrong = self.lost or self.reordered or self.unexplained or self.overlaps or self.misfiled
+        return not wrong and most <= 2
 
 
 def key_of(text: str) -> Key | None:

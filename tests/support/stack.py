@@ -68,8 +68,15 @@ class Service:
         pid = self.process.pid
         self.process.kill()
         self.process.wait()
-        self.killed_at[pid] = time.monotonic_ns()
+        self.killed_at.setdefault(pid, time.monotonic_ns())
         return pid
+
+    def ended(self) -> bool:
+        """Whether its process ended by itself; when that was seen is noted."""
+        if self.process is None or self.process.poll() is None:
+            return False
+        self.killed_at.setdefault(self.process.pid, time.monotonic_ns())
+        return True
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
