@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox_solo import processes
+from pillarbox_solo.ports import free_port
 from tests.support.demo import RunningDemo, call, until
 
 PROCESSES = {"sqlite": 3, "postgres": 7}
@@ -88,7 +89,20 @@ def test_a_bot_that_cannot_be_imported_stops_it_with_one_line(demo: RunningDemo)
     with pytest.raises(AssertionError):
         demo.start(HANDLERS="no_such_bot")
     assert demo.wait() == 2
-    assert "HANDLERS: " in demo.output.splitlines()[-1]
-    assert demo.output.splitlines()[-1].startswith("demo: ")
+    assert demo.output.splitlines()[-1].startswith("demo: HANDLERS: no_such_bot cannot be imported")
+    assert "simulator" not in demo.output
     assert "Traceback" not in demo.output
     assert demo.pids() == set()
+
+
+def test_a_port_that_was_asked_for_is_used_and_one_that_is_taken_is_said(
+    demo: RunningDemo, tmp_path: Path
+) -> None:
+    port = str(free_port())
+    demo.start(SIMULATOR_PORT=port)
+    assert demo.settings["SIMULATOR_PORT"] == port
+    second = RunningDemo(tmp_path / "second", tmp_path / "second.log", demo.store)
+    with pytest.raises(AssertionError):
+        second.start(SIMULATOR_PORT=port)
+    assert second.wait() == 2
+    assert f"demo: SIMULATOR_PORT: port {port} is taken" in second.output

@@ -94,6 +94,16 @@ async def test_a_crashed_service_is_started_again(
     assert lines.all[0].startswith("sender: was killed by SIGKILL; it is started again in 0.0")
 
 
+async def test_a_traceback_of_each_start_is_shown_once(supervisor: Supervisor, lines: Lines) -> None:
+    async with running(supervisor, service("sender", "def f():\n  raise KeyError('x')\nf()")):
+        async with asyncio.timeout(10):
+            while supervisor.crashes["sender"] < 3:  # noqa: ASYNC110 - other processes
+                await asyncio.sleep(0.02)
+    assert lines.all.count("sender: Traceback (most recent call last):") == 1
+    assert lines.all.count("sender: KeyError: 'x'") >= 3
+    assert supervisor.ends["sender"] == "ended with 1: KeyError: 'x'"
+
+
 async def test_a_wrong_setting_stops_all_and_is_shown(supervisor: Supervisor, lines: Lines) -> None:
     services = [
         service("ingest", REFUSES),

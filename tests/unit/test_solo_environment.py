@@ -1,6 +1,10 @@
+import socket
 import stat
 from pathlib import Path
 
+import pytest
+
+from pillarbox.errors import SettingError
 from pillarbox_solo import environment
 from pillarbox_solo.ports import free_port
 
@@ -20,6 +24,7 @@ def test_the_file_is_for_its_owner_alone_and_survives_odd_values(tmp_path: Path)
     environment.write(file, settings)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert environment.read(file) == settings
+    assert file.read_text().startswith("# Made anew at each start")
 
 
 def test_every_port_is_another_one(tmp_path: Path) -> None:
@@ -29,8 +34,32 @@ def test_every_port_is_another_one(tmp_path: Path) -> None:
 
 def test_a_taken_port_is_replaced_and_named() -> None:
     settings = {name: str(usual or free_port()) for name, usual in environment.PORTS.items()}
-    assert environment.replaced(settings) == {}
-    assert environment.replaced(settings | {"ADMIN_PORT": "15000"}) == {"ADMIN_PORT": "15000"}
+    assert environment.replaced(settings, {}) == {}
+    other = settings | {"ADMIN_PORT": "15000"}
+    assert environment.replaced(other, {}) == {"ADMIN_PORT": "15000"}
+    assert environment.replaced(other, {"ADMIN_PORT": "15000"}) == {}
+
+
+def test_a_port_that_was_asked_for_is_taken(tmp_path: Path) -> None:
+    wanted = str(free_port())
+    settings = environment.compose({"SIMULATOR_PORT": "8084"}, {"SIMULATOR_PORT": wanted}, tmp_path)
+    assert settings["SIMULATOR_PORT"] == wanted
+    assert settings["TELEGRAM_API_BASE"].endswith(f":{wanted}")
+
+
+@pytest.mark.parametrize("port", ["http", "70000", "0", "-1"])
+def test_what_is_no_port_is_refused(port: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="ADMIN_PORT: no port; set another, for example ADMIN_PORT=8083"):
+        environment.compose({}, {"ADMIN_PORT": port}, tmp_path)
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_refused(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
+        with pytest.raises(SettingError, match=f"INGEST_PORT: port {port} is taken"):
+            environment.compose({}, {"INGEST_PORT": port}, tmp_path)
 
 
 def test_a_bot_of_ones_own_is_given_by_its_module(tmp_path: Path) -> None:

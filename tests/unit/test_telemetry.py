@@ -1,6 +1,7 @@
 """Logs hold no token and nothing that people wrote; readiness names what is away."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -74,13 +75,14 @@ async def works() -> None:
 
 async def test_ready_when_every_check_returns() -> None:
     status, _, body = await Probes({"database": works}).answer("/readyz")
-    assert (status, json.loads(body)) == (200, {"ready": True, "failing": {}})
+    assert (status, json.loads(body)) == (200, {"ready": True, "failing": {}, "pid": os.getpid()})
 
 
 async def test_not_ready_names_what_is_away() -> None:
     status, _, body = await Probes({"database": fails, "redis": works}).answer("/readyz")
     assert status == 503
-    assert json.loads(body) == {"ready": False, "failing": {"database": "ConnectionError"}}
+    failing = {"database": "ConnectionError"}
+    assert json.loads(body) == {"ready": False, "failing": failing, "pid": os.getpid()}
 
 
 async def test_alive_though_nothing_is_ready() -> None:

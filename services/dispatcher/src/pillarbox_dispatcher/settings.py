@@ -1,8 +1,19 @@
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from pillarbox.settings import BotSettings, InboxSettings, Port, RedisSettings, Seconds, TelegramSettings
+from pillarbox.settings import (
+    BotSettings,
+    InboxSettings,
+    Port,
+    RedisSettings,
+    Seconds,
+    Settings,
+    TelegramSettings,
+)
+
+MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def _unpinned(value: bool) -> bool:
@@ -11,12 +22,21 @@ def _unpinned(value: bool) -> bool:
     return value
 
 
-class DispatcherSettings(InboxSettings, RedisSettings, BotSettings, TelegramSettings):
-    handlers: str = Field(
-        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
-        description="the module with `router` or `setup(dispatcher)`",
-        examples=["bot"],
+def _module(value: str) -> str:
+    if value.endswith(".py"):
+        raise ValueError("it names a module, as `import` does: without .py, and with dots for slashes")
+    if not MODULE.fullmatch(value):
+        raise ValueError("it names a module, as `import` does: names with dots between them, and no path")
+    return value
+
+
+class HandlersSettings(Settings):
+    handlers: Annotated[str, AfterValidator(_module)] = Field(
+        description="the module with `router` or `setup(dispatcher)`", examples=["bot"]
     )
+
+
+class DispatcherSettings(HandlersSettings, InboxSettings, RedisSettings, BotSettings, TelegramSettings):
     handler_timeout: float = Field(
         300.0, ge=0, description="seconds after which a handler is cancelled; 0 is never", examples=["300"]
     )

@@ -16,10 +16,8 @@ class LauncherError(PillarboxError):
 
 
 class FolderInUse(LauncherError):
-    def __init__(self, folder: Path, holder: str) -> None:
-        super().__init__(
-            f"{folder} is in use by process {holder}; stop that one first, or take another folder"
-        )
+    def __init__(self, folder: Path, holder: str, elsewhere: str) -> None:
+        super().__init__(f"{folder} is in use by process {holder}; stop that one first, or {elsewhere}")
 
 
 class PortTaken(LauncherError):

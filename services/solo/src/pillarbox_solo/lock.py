@@ -18,15 +18,15 @@ class FolderLock:
         self._descriptor: int | None = descriptor
 
     @classmethod
-    def take(cls, folder: Path) -> Self:
-        """Raises FolderInUse, which names the process that has it."""
+    def take(cls, folder: Path, elsewhere: str = "take another folder") -> Self:
+        """Raises FolderInUse, which names the process that has it, and how to go `elsewhere`."""
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "?"
             os.close(descriptor)
-            raise FolderInUse(folder, holder) from None
+            raise FolderInUse(folder, holder, elsewhere) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         return cls(descriptor)

@@ -4,13 +4,14 @@ import asyncio
 import signal
 import time
 from asyncio.subprocess import PIPE, STDOUT, Process, create_subprocess_exec
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pillarbox.backoff import Backoff
 from pillarbox_solo import processes
+from pillarbox_solo.tracebacks import Tracebacks
 
 Say = Callable[[str, str], None]
 """The name of a service, and a line that it wrote or that is about it."""
@@ -50,7 +51,15 @@ class Supervisor:
         self._backoff = backoff
         self._alive: dict[str, Process] = {}
         self._wrong: str | None = None
+        self._tracebacks: defaultdict[str, Tracebacks] = defaultdict(Tracebacks)
         self.crashes: Counter[str] = Counter()
+        self.ends: dict[str, str] = {}
+        """How each service that crashed has ended last, with the last line that it wrote."""
+
+    def pid(self, name: str) -> int | None:
+        """Of the service's process, while there is one."""
+        process = self._alive.get(name)
+        return process.pid if process else None
 
     def end_orphans(self, services: Sequence[Service]) -> None:
         """For whoever holds the folder's lock: nobody else can have started these."""
@@ -93,6 +102,7 @@ class Supervisor:
                 stop_all.set()
                 return
             self.crashes[service.name] += 1
+            self.ends[service.name] = f"{_end(code)}: {last_line}" if last_line else _end(code)
             if time.monotonic() - began > LONG_ENOUGH:
                 backoff.reset()
             delay = backoff.delay()
@@ -128,7 +138,7 @@ class Supervisor:
         process.kill()
 
     async def _pump(self, service: Service, process: Process) -> str:
-        last = ""
+        last, tracebacks = "", self._tracebacks[service.name]
         while process.stdout is not None:
             try:
                 raw = await process.stdout.readline()
@@ -136,10 +146,15 @@ class Supervisor:
                 continue
             if not raw:
                 break
-            last = raw.decode("utf-8", "replace").rstrip()
-            if last:
-                self._say(service.name, last)
+            if line := raw.decode("utf-8", "replace").rstrip():
+                last = line
+                self._say_all(service, tracebacks.feed(line))
+        self._say_all(service, tracebacks.end())
         return last
+
+    def _say_all(self, service: Service, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._say(service.name, line)
 
     def _pid_file(self, service: Service) -> Path:
         return self._folder / f"{service.name}.pid"

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -23,7 +24,10 @@ CHECK_TIMEOUT = 3.0
 
 
 class Probes:
-    """Readiness asks each check *now*; one that raises, or takes over 3 s, makes it 503 and is named."""
+    """Readiness asks each check *now*; one that raises, or takes over 3 s, makes it 503 and is named.
+
+    It tells its `pid` too: whoever started a process sees that no other one answers in its place.
+    """
 
     def __init__(
         self, checks: Mapping[str, Check] = MappingProxyType({}), registry: CollectorRegistry = REGISTRY
@@ -45,7 +49,7 @@ class Probes:
             return 200, b"text/plain", b"ok\n"
         if path == "/readyz":
             failing = await self.failing()
-            body = json.dumps({"ready": not failing, "failing": failing}).encode()
+            body = json.dumps({"ready": not failing, "failing": failing, "pid": os.getpid()}).encode()
             return (503 if failing else 200), b"application/json", body
         if path == "/metrics":
             return 200, CONTENT_TYPE_LATEST.encode(), generate_latest(self._registry)
