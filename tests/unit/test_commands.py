@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import redis
 from typer.testing import CliRunner
 
 from pillarbox.cli import app
@@ -95,3 +96,29 @@ def test_discard_asks_first(file: Path) -> None:
 def test_since_without_a_zone_is_utc(file: Path) -> None:
     assert run(file, "failed", "retry", "--since", "2100-01-01", *FILE) == (0, "0 waiting again\n")
     assert run(file, "failed", "retry", "--until", "2100-01-01", *FILE) == (0, "1 waiting again\n")
+
+
+ELEMENT = '{"method": "sendMessage", "params": {"chat_id": 1001, "text": "hi"}}'
+
+
+def test_push_files_one_element_at_the_door(valkey_url: str, tmp_path: Path) -> None:
+    (tmp_path / "env").write_text(f"# as the demo's\nREDIS_URL={valkey_url}\n")
+    for words, env in ((["--env", f"{tmp_path}/env"], {}), ([], {"REDIS_URL": valkey_url})):
+        result = CliRunner().invoke(app, ["push", *words, ELEMENT], env=env)
+        assert (result.exit_code, "at the door" in result.output) == (0, True), result.output
+    with redis.Redis.from_url(valkey_url) as client:
+        assert client.lrange("pillarbox:outbound", 0, -1) == [ELEMENT.encode()] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "code", "says"),
+    [
+        ([ELEMENT], {}, 2, "REDIS_URL is not set"),
+        (["--env", "/nowhere/env", ELEMENT], {}, 2, "/nowhere/env cannot be read"),
+        (["{"], {"REDIS_URL": "redis://127.0.0.1:1"}, 1, "pillarbox: json"),
+        ([ELEMENT], {"REDIS_URL": "redis://127.0.0.1:1"}, 1, "Redis: ConnectionError"),
+    ],
+)
+def test_push_refuses_in_a_line(words: list[str], env: dict[str, str], code: int, says: str) -> None:
+    result = CliRunner().invoke(app, ["push", *words], env=env)
+    assert (result.exit_code, says in result.output) == (code, True), result.output

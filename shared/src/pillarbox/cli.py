@@ -11,6 +11,7 @@ import typer
 
 from pillarbox import db
 from pillarbox.commands import failed, pins
+from pillarbox.commands.push import push
 from pillarbox.commands.telling import told
 from pillarbox.errors import PillarboxError, SettingError
 from pillarbox.settings import DatabaseSettings, InboxSettings, RedisSettings, Settings, load
@@ -24,6 +25,7 @@ COMMANDS = "pillarbox.commands"
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(failed.app, name="failed")
 app.add_typer(pins.app, name="pins")
+app.command()(push)
 
 
 @app.callback()
