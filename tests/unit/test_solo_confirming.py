@@ -7,7 +7,20 @@ import pytest
 
 from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId, UpdateId
-from pillarbox.inbox import Accepted, Failed, Finished, Incoming, Later, Lease, Limits, OutboxRow
+from pillarbox.inbox import (
+    Accepted,
+    Failed,
+    Finished,
+    FsmKey,
+    FsmWrite,
+    Incoming,
+    Later,
+    Lease,
+    Limits,
+    OutboxRow,
+    Retried,
+    Uncounted,
+)
 from pillarbox.inbox.memory import MemoryStorage
 from pillarbox_ingest.webhook import Put
 from pillarbox_solo.confirming import Confirming
@@ -118,4 +131,21 @@ async def test_what_the_storage_fails_by_itself_is_told() -> None:
     await bot.lease()
     bot.time += 2 * LIMITS.lease
     assert (await bot.confirming.turn((), 1)).failed == 1
+    assert await told is Accepted.NEW
+
+
+async def test_it_waits_on_while_the_update_is_to_run_again() -> None:
+    bot, key = Bot(), FsmKey(BotId(7), "chat:1")
+    told = bot.telegram(1)
+    lease = await bot.lease()
+    late = Finished(lease.token, (), (FsmWrite(key, 99, "A"),))
+    turn = await bot.confirming.turn([Uncounted(lease.token), late], 0)
+    assert turn.stale == {lease.token}
+    lease = await bot.lease()
+    await bot.confirming.turn([Retried(lease.token, "E", 0, 0, 1)], 0)
+    lease = await bot.lease()
+    await passed()
+    assert not told.done()
+    turn = await bot.confirming.turn([Retried(lease.token, "E", 0, 0, 1)], 0)
+    assert turn.given_up == {lease.token}
     assert await told is Accepted.NEW
