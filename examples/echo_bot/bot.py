@@ -15,8 +15,12 @@ class Count(CallbackData, prefix="count"):
     so_far: int
 
 
+def times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
 def keyboard(so_far: int) -> InlineKeyboardMarkup:
-    button = InlineKeyboardButton(text=f"Pressed {so_far} times", callback_data=Count(so_far=so_far).pack())
+    button = InlineKeyboardButton(text=f"Pressed {times(so_far)}", callback_data=Count(so_far=so_far).pack())
     return InlineKeyboardMarkup(inline_keyboard=[[button]])
 
 
@@ -24,14 +28,14 @@ def keyboard(so_far: int) -> InlineKeyboardMarkup:
 async def start(message: Message) -> SendMessage:
     name = message.from_user.first_name if message.from_user else "stranger"
     return message.answer(
-        f"Hello, {name}! Write anything and it comes back. /fail shows what a failed update is.",
+        f"Hello, {name}! Write anything and it comes back. /fail makes an update fail: see the admin page.",
         reply_markup=keyboard(0),
     )
 
 
 @router.message(Command("fail"))
 async def fail(message: Message) -> None:
-    raise ValueError("asked for with /fail: see the admin page, retry it or discard it there")
+    raise ValueError("somebody wrote /fail")
 
 
 @router.callback_query(Count.filter())
@@ -39,9 +43,8 @@ async def count(query: CallbackQuery, callback_data: Count) -> EditMessageText |
     await query.answer()
     if not isinstance(query.message, Message):
         return None
-    return query.message.edit_text(
-        f"One button, {callback_data.so_far + 1} presses.", reply_markup=keyboard(callback_data.so_far + 1)
-    )
+    so_far = callback_data.so_far + 1
+    return query.message.edit_text(f"One button, pressed {times(so_far)}.", reply_markup=keyboard(so_far))
 
 
 @router.message(F.text)

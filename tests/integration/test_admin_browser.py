@@ -44,7 +44,7 @@ async def _tick_and_retry(page: Page) -> None:
     await page.get_by_label("Choose update 3").check()
     assert "Retry chosen 2" in await _labels(page)
     await page.get_by_role("button", name="Retry chosen").click()
-    await expect(page.get_by_role("status")).to_have_text("2 waiting again.")
+    await expect(page.get_by_role("status")).to_have_text("2 given back to the bot, to be handled again.")
     await expect(page.get_by_role("checkbox")).to_have_count(1)
 
 

@@ -110,7 +110,7 @@ async def test_chosen_updates_are_retried(admin: Admin, postgres_url: str) -> No
     status, location, _ = await act(admin, f"{PAGE}/retry", form)
     assert status == 303
     assert rows(postgres_url, "SELECT update_id FROM updates ORDER BY 1") == [(1,), (3,)]
-    assert "2 waiting again. 1 not in the failed list any more." in await page(admin, location)
+    assert "2 given back to the bot, to be handled again. 1 not in the failed list any more." in await page(admin, location)
 
 
 async def test_nothing_chosen_moves_nothing(admin: Admin, postgres_url: str) -> None:

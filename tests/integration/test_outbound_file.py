@@ -57,7 +57,9 @@ async def test_what_is_no_message_is_dead_and_the_next_goes_on(redis: Any) -> No
         Filing(message(1, "good"), id="7:1:3"),
     ]
     lanes = Lanes(redis, QUEUE, max_message=4096)
-    assert await lanes.file(filings) == Filed(filed=1, dead=3, kept=1)
+    filed = await lanes.file(filings)
+    assert filed == Filed(filed=1, dead=3, kept=1)
+    assert filed.reasons == {"json": 2, "pickle": 1, "too_big": 1}
     assert await lanes.file(filings[:2]) == Filed(repeats=2)
     assert await texts(redis, "7:interactive:1") == [message(1, "good")]
     bodies = list((await redis.hgetall(f"{QUEUE}:dead:7:body")).values())

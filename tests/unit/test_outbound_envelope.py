@@ -87,6 +87,22 @@ def test_what_is_no_message_is_refused_with_a_reason(bad: bytes, reason: str) ->
 
 
 @pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (b'{"mothod": "sendMessage"}', "unknown_field: mothod; there is no method"),
+        (element(priority=1, prio=2), "unknown_field: priority and 1 more"),
+        (element(**{"a\n" + "b" * 99: 1}), "unknown_field: a?" + "b" * 62),
+        (element(v="2"), "unknown_field: v"),
+        (b"{}", "method: there is no method"),
+    ],
+)
+def test_a_slip_of_the_pen_is_named(bad: bytes, says: str) -> None:
+    with pytest.raises(MessageRefused) as refused:
+        decode(bad)
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
     ("other", "reason"),
     [(pickle.dumps({"a": 1}), "pickle"), (element(v=2, anything=1), "version")],
 )

@@ -1,12 +1,17 @@
 """What becomes of a message after a send."""
 
+from dataclasses import replace
+from typing import cast
+
 import pytest
+import structlog
 
 from pillarbox.ids import BotId
-from pillarbox.outbound.envelope import Envelope, OnDoubt
+from pillarbox.outbound.envelope import Envelope, OnDoubt, encode
 from pillarbox.outbound.lane import Lane
 from pillarbox.said import Parameters, Said
-from pillarbox_sender.bot_api import Answer, Doubt, Outcome, Unsent
+from pillarbox_sender.bot_api import Answer, BotApi, Doubt, Outcome, Unsent
+from pillarbox_sender.delivery import Delivery
 from pillarbox_sender.turn import Claim
 from pillarbox_sender.verdict import judge
 
@@ -52,6 +57,20 @@ HTML = Answer(502, None, foreign=True)
 def test_the_table(outcome: Outcome, verdict: str, counted: str, health: str) -> None:
     end = judge(claim(), Envelope("sendMessage", {}), outcome, 10)
     assert (end.verdict, end.counted, end.health) == (verdict, counted, health)
+
+
+async def test_the_log_has_the_status_of_a_refusal_and_none_of_its_words() -> None:
+    class Refuses:
+        async def call(self, *_: object) -> Outcome:
+            return refusal(400, "Bad Request: hunter2 is no parse mode")
+
+    with structlog.testing.capture_logs() as lines:
+        await Delivery(cast("BotApi", Refuses()), lambda end: None, 10).dispatch(
+            replace(claim(), element=encode(Envelope("sendMessage", {"chat_id": 1})))
+        )
+    (line,) = lines
+    assert (line["event"], line["reason"], line["status"]) == ("a message is dead", "refused", 400)
+    assert "hunter2" not in str(line)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class Drawing:
             "number": shown.number,
             "clock": shown.clock,
             "wait": shown.wait,
+            "without_place": shown.without_place,
             "ago": lambda at: shown.ago(self._now(), at),
         }
         self._environment.globals |= {

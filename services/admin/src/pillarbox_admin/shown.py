@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-DONE = {"retry": "{} waiting again.", "discard": "{} discarded."}
+DONE = {"retry": "{} given back to the bot, to be handled again.", "discard": "{} discarded."}
 
 
 def number(value: int | None) -> str:
@@ -54,6 +54,11 @@ def result(words: Mapping[str, str]) -> str | None:
     if running:
         sentences.append(f"{number(running)} waiting or running already.")
     return " ".join(sentences)
+
+
+def without_place(error: str, place: str) -> str:
+    """The page shows the place beside it."""
+    return error.removesuffix(f" at {place}") if place else error
 
 
 def _count(word: str) -> int:

@@ -63,7 +63,11 @@ class Delivery:
         if end.verdict == "flood":
             metrics.FLOODS.labels(end.claim.lane.kind).inc()
         if end.verdict == "dead":
-            log.warning(
-                "a message is dead", reason=end.reason, bot=end.claim.lane.bot, kind=end.claim.lane.kind
-            )
+            log.warning("a message is dead", **_about(end))
         self._record(end)
+
+
+def _about(end: End) -> dict[str, object]:
+    """For the log: the status of a refusal, and none of its words, which may quote the message."""
+    about = {"reason": end.reason, "bot": end.claim.lane.bot, "kind": end.claim.lane.kind}
+    return about if end.status is None else about | {"status": end.status}

@@ -45,6 +45,8 @@ class End:
     reason: str = ""
     detail: str = field(default="", repr=False)
     health: Health = ""
+    status: int | None = None
+    """Of the answer that a message is dead for."""
 
     def arguments(self) -> tuple[str | int, ...]:
         first: str | int = self.reason if self.verdict == "dead" else int(bounded(self.delay) * 1000)

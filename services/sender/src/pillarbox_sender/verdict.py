@@ -66,7 +66,8 @@ def _passing(claim: Claim, status: int, max_retries: int) -> End:
     if claim.trial and claim.now - claim.filed < DAY:
         return End(claim, "again", _backoff(claim.unsent), "unsent", health="down")
     if claim.attempts + 1 >= max_retries:
-        return End(claim, "dead", reason="retries", detail=f"last answer: {status}", health="down")
+        detail = f"last answer: {status}"
+        return End(claim, "dead", reason="retries", detail=detail, health="down", status=status)
     return End(claim, "again", _backoff(claim.attempts), "attempts", health="down")
 
 
@@ -75,7 +76,8 @@ def _refused(claim: Claim, envelope: Envelope, answer: Answer, status: int) -> E
     lower = said.description.lower()
     if status == 400 and any(m.fullmatch(envelope.method) and text in lower for m, text in DONE_ANYWAY):
         return End(claim, "sent", health="up")
-    return End(claim, "dead", reason="refused", detail=f"{status} {said.words}"[:300], health="up")
+    detail = f"{status} {said.words}"[:300]
+    return End(claim, "dead", reason="refused", detail=detail, health="up", status=status)
 
 
 def _retry_after(answer: Answer) -> float:

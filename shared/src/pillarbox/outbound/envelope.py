@@ -17,6 +17,7 @@ METHOD = re.compile(r"[A-Za-z]{1,64}")
 PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,256}")
 NOT_QUEUED = frozenset({"setwebhook", "deletewebhook", "logout", "close"})
 ON_DOUBT = frozenset({"resend", "drop", "hold"})
+LONGEST_NAME = 64
 KEYS = frozenset({"v", "method", "params", "bot", "id", "not_before", "expires_at", "on_doubt", "trace"})
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
 
@@ -59,9 +60,9 @@ def decode(element: bytes) -> Envelope:
         raise MessageKept("version")
     if "function" in fields and "method" not in fields:
         raise MessageRefused("old_form", "envelopes of django-aiogram are not read yet")
-    unknown = fields.keys() - KEYS
+    unknown = [name for name in fields if name not in KEYS]
     if unknown or version != VERSION:
-        raise MessageRefused("unknown_field", "v" if not unknown else f"{len(unknown)} of them")
+        raise MessageRefused("unknown_field", _named(unknown or ["v"], missing="method" not in fields))
     return Envelope(
         method=_method(fields),
         params=_params(fields),
@@ -84,8 +85,17 @@ def _object(element: bytes) -> dict[str, Any]:
     return fields
 
 
+def _named(unknown: list[str], *, missing: bool) -> str:
+    """The first name as far as it can be printed, and how many more there are."""
+    first = "".join(c if c.isprintable() else "?" for c in unknown[0][:LONGEST_NAME])
+    more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    return f"{first}{more}{'; there is no method' if missing else ''}"
+
+
 def _method(fields: dict[str, Any]) -> str:
     method = fields.get("method")
+    if method is None:
+        raise MessageRefused("method", "there is no method")
     if not isinstance(method, str) or not METHOD.fullmatch(method):
         raise MessageRefused("method", "it must be the name of a Bot API method")
     lower = method.lower()

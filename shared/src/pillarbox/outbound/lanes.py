@@ -1,5 +1,6 @@
 """Messages into the lanes, and what can be seen of them."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -45,6 +46,8 @@ class Filed:
     repeats: int = 0
     dead: int = 0
     kept: int = 0
+    reasons: "Counter[str]" = field(default_factory=Counter, compare=False)
+    """Why some are dead or kept; a repeat of a dead one is among them."""
 
     def __add__(self, other: "Filed") -> "Filed":
         return Filed(
@@ -52,6 +55,7 @@ class Filed:
             self.repeats + other.repeats,
             self.dead + other.dead,
             self.kept + other.kept,
+            self.reasons + other.reasons,
         )
 
 
@@ -93,7 +97,9 @@ class Lanes:
         )
         if not held:
             raise LeaseLost("the door's lease is another worker's")
-        return Filed(*counts)
+        filed, repeats, dead, kept = counts
+        reasons = Counter(one[5] for one in known if one[0] != "file")
+        return Filed(filed, repeats, dead, kept, reasons)
 
     def _known(self, filing: Filing) -> Known:
         bot = str(filing.bot) if filing.bot is not None else NOBODY
