@@ -173,7 +173,10 @@ class Door:
         for fate in ("filed", "repeats", "dead", "kept"):
             metrics.FILED.labels(self._label, fate).inc(getattr(filed, fate))
         if filed.dead or filed.kept:
-            log.warning("elements are set aside", door=self._label, dead=filed.dead, kept=filed.kept)
+            reasons = ", ".join(f"{reason} {count}" for reason, count in filed.reasons.most_common())
+            log.warning(
+                "elements are set aside", door=self._label, dead=filed.dead, kept=filed.kept, reasons=reasons
+            )
 
 
 def _owner(identity: Identity) -> str:
