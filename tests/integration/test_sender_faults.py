@@ -1,6 +1,7 @@
 """Senders that are killed, paused and stopped, and Redis too: nothing is lost, one copy more at most."""
 
 import asyncio
+import json
 import os
 import signal
 from collections import Counter
@@ -17,6 +18,7 @@ from pillarbox_simulator.ledger import Query
 from pillarbox_solo.valkey import ValkeyServer
 from tests.support.sending import QUEUE, SenderProcess, dead, message, senders, until, waiting
 from tests.support.servers import running
+from tests.support.simulator import BOT_ID
 from tests.support.simulator_client import SimulatorClient
 
 Make = Callable[..., SenderProcess]
@@ -240,3 +242,59 @@ async def answers(one: SenderProcess, status: int) -> bool:
     answer = await reader.read()
     writer.close()
     return answer.startswith(f"HTTP/1.1 {status}".encode()) and (status == 200 or b'"redis"' in answer)
+
+
+async def test_a_stop_while_redis_answers_nothing_keeps_its_time(
+    redis: Any, valkey: ValkeyServer, control: SimulatorClient, make: Make
+) -> None:
+    """With sends that hang too: what is cut is in doubt, and the next start takes it over."""
+    sender = make("one", STOP_TIMEOUT="4", SEND_TIMEOUT="3.5")
+    async with senders([sender]):
+        await up(redis, "one")
+        await control.faults([{"kind": "hang_after", "method": "sendMessage", "seconds": 60}])
+        await redis.rpush(QUEUE, message(1, "a"), message(2, "b"))
+        await until(lambda: sends(control, 2))
+        assert valkey.pid is not None
+        os.kill(valkey.pid, signal.SIGSTOP)
+        try:
+            assert await sender.stop(4 + 5) == 0
+        finally:
+            os.kill(valkey.pid, signal.SIGCONT)
+        await control.faults([])
+        await sender.start()
+        await until(lambda: idle(redis), seconds=40)
+    assert set(await texts(control)) == {"a", "b"}
+
+
+async def test_a_stop_is_short_when_nothing_can_be_recorded(
+    redis: Any, valkey: ValkeyServer, control: SimulatorClient, make: Make
+) -> None:
+    sender = make("one", REDIS_TIMEOUT="2")
+    async with senders([sender]):
+        await up(redis, "one")
+        await control.faults([{"kind": "slow", "method": "sendMessage", "seconds": 1.5}])
+        await redis.rpush(QUEUE, message(1, "a"))
+        await until(lambda: sends(control, 1))
+        valkey.kill()
+        assert await sender.stop(20) == 0
+
+
+@pytest.mark.parametrize("key", [QUEUE, f"{QUEUE}:bulk", f"{QUEUE}:lists", f"{QUEUE}:bell:{BOT_ID}"])
+async def test_a_key_of_a_wrong_type_is_said_once_and_tried_ever_less_often(
+    redis: Any, control: SimulatorClient, make: Make, key: str
+) -> None:
+    sender = make("one", LOG_FORMAT="json", BLPOP_TIMEOUT="0.5")
+    await redis.set(key, "x")
+    async with senders([sender]):
+        await up(redis, "one")
+        await asyncio.sleep(3)
+        said = [json.loads(line) for line in sender.log.read_text().splitlines()]
+        assert len([line for line in said if line["level"] == "warning" and "error" in line]) == 1
+        await redis.delete(key)
+        await redis.rpush(QUEUE, message(1, "a"))
+        await until(lambda: sends(control, 1))
+        await until(lambda: _says(sender, " again"))
+
+
+async def _says(sender: SenderProcess, words: str) -> bool:
+    return words in sender.log.read_text()

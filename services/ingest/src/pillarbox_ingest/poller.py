@@ -89,7 +89,6 @@ class Poller:
 
     async def _poll(self, hold: Hold) -> None:
         self._hold, self._offset = hold, None
-        self._away.reset()
         metrics.POLLING.labels(self._bot_id).set(1)
         log.info("asking Telegram for updates", bot=self._bot_id)
         try:
@@ -119,6 +118,7 @@ class Poller:
         metrics.POLL.observe(perf_counter() - started)
         metrics.POLLS.labels(self._bot_id, "updates" if bodies else "empty").inc()
         await self._take(bodies)
+        self._away.reset()
         self._backoff.reset()
         self._tell(None)
 

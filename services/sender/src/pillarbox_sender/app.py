@@ -9,7 +9,6 @@ from functools import partial
 from redis.asyncio import Redis
 
 from pillarbox import process
-from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable
 from pillarbox.outbound.connection import connect, passing
 from pillarbox.outbound.depths import depths
@@ -22,7 +21,8 @@ from pillarbox_sender.bell import Bell
 from pillarbox_sender.bot_api import BotApi
 from pillarbox_sender.door import Door
 from pillarbox_sender.durability import risks
-from pillarbox_sender.rest import rest
+from pillarbox_sender.outage import Outage
+from pillarbox_sender.rest import rest, unless
 from pillarbox_sender.sender import Sender
 from pillarbox_sender.settings import SenderSettings
 from pillarbox_sender.turn import Turns
@@ -32,7 +32,8 @@ log = get_logger()
 
 SHOW_EVERY = 5.0
 TO_RECORD = 3.0
-"""Seconds of STOP_TIMEOUT that are left for the ends of what was cut."""
+"""Seconds of STOP_TIMEOUT that are left for the ends of what was cut; and then for the doors and the beat."""
+TO_LEAVE = 2.0
 
 
 async def main(settings: SenderSettings, stop: asyncio.Event) -> None:
@@ -63,7 +64,7 @@ async def deliver(settings: SenderSettings, redis: "Redis", stop: asyncio.Event)
         redis, settings.redis_messages_key, max_dead=settings.max_dead, max_message=settings.max_message
     )
     worker = Worker(lanes, settings.name, time.monotonic)
-    await _enter(redis, worker, stop)
+    await unless(stop, _enter(redis, worker, stop))
     async with _api(settings) as api:
         process.freeze()
         if not stop.is_set():
@@ -82,17 +83,16 @@ def _api(settings: SenderSettings) -> BotApi:
 
 async def _enter(redis: "Redis", worker: Worker, stop: asyncio.Event) -> None:
     """Waits for Redis as long as it takes."""
-    backoff = Backoff()
+    outage = Outage("waiting for the queue", "the queue is there")
     while not stop.is_set():
         try:
             for risk in await risks(redis):
                 log.warning(risk)
             await worker.enter()
         except QueueUnavailable as error:
-            if backoff.fresh:
-                log.warning("waiting for the queue", error=str(error))
-            await rest(stop, backoff.delay())
+            await rest(stop, outage.failed(error))
         else:
+            outage.ended()
             log.info("sending", worker=worker.identity.name)
             return
 
@@ -135,24 +135,33 @@ class _Station:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        ended = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._beat.run(ended))
-            group.create_task(self._show(ended))
-            group.create_task(self._bell.run(stop, self._sender.ring))
-            for door in self._doors:
-                group.create_task(door.run(stop))
-            group.create_task(self._end_pops(stop))
-            await self._sender.run(stop, self._grace())
-            ended.set()
+        """What is cut off at STOP_TIMEOUT stays in its list or claim, and is taken over from there."""
+        try:
+            async with asyncio.timeout(None) as limit, asyncio.TaskGroup() as group:
+                group.create_task(self._end_pops(stop, limit))
+                await self._work(stop, group)
+                _end_in(limit, TO_RECORD)
+        except TimeoutError:
+            log.warning("the stop was cut off: Redis does not answer")
         await self._leave()
+
+    async def _work(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
+        ended = asyncio.Event()
+        group.create_task(self._beat.run(ended))
+        group.create_task(self._show(ended))
+        group.create_task(self._bell.run(stop, self._sender.ring))
+        for door in self._doors:
+            group.create_task(door.run(stop))
+        await self._sender.run(stop, self._grace())
+        ended.set()
 
     def _grace(self) -> float:
         stop_timeout = self._settings.stop_timeout
         return stop_timeout - min(TO_RECORD, stop_timeout / 5)
 
-    async def _end_pops(self, stop: asyncio.Event) -> None:
+    async def _end_pops(self, stop: asyncio.Event, limit: asyncio.Timeout) -> None:
         await stop.wait()
+        _end_in(limit, self._settings.stop_timeout)
         await self._bell.end()
         for door in self._doors:
             await door.end()
@@ -167,10 +176,17 @@ class _Station:
 
     async def _leave(self) -> None:
         try:
-            await self._worker.leave()
-        except QueueUnavailable as error:
-            log.warning("the heartbeat is left to lapse", error=str(error))
+            async with asyncio.timeout(TO_LEAVE):
+                await self._worker.leave()
+        except (QueueUnavailable, TimeoutError) as error:
+            log.warning("the heartbeat is left to lapse", error=str(error) or "no answer")
         log.info("stopped", worker=self._worker.identity.name)
+
+
+def _end_in(limit: asyncio.Timeout, seconds: float) -> None:
+    """In `seconds`, unless it ends before."""
+    when = asyncio.get_running_loop().time() + seconds
+    limit.reschedule(when if limit.when() is None else min(when, limit.when() or when))
 
 
 async def _ping(redis: "Redis") -> None:

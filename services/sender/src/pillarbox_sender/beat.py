@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 
-from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable
 from pillarbox.outbound.lanes import Lanes
 from pillarbox.telemetry import get_logger
 from pillarbox_sender import metrics
 from pillarbox_sender.door import Door
+from pillarbox_sender.outage import Outage
 from pillarbox_sender.rest import rest
 from pillarbox_sender.worker import BEAT_EVERY, Worker
 
@@ -22,18 +22,14 @@ class Beat:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`, which is set when nothing is being sent any more."""
-        backoff = Backoff()
+        outage = Outage("the heartbeat was not heard", "the heartbeat is heard again")
         while not stop.is_set():
             try:
                 await self._once()
             except QueueUnavailable as error:
-                if backoff.fresh:
-                    log.warning("the heartbeat was not heard", error=str(error))
-                await rest(stop, backoff.delay())
+                await rest(stop, outage.failed(error))
                 continue
-            if not backoff.fresh:
-                log.info("the heartbeat is heard again")
-            backoff.reset()
+            outage.ended()
             await rest(stop, BEAT_EVERY)
 
     async def _once(self) -> None:

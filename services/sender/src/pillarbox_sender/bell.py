@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 from redis.asyncio import Redis
 
-from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable
 from pillarbox.outbound.connection import passing
 from pillarbox.telemetry import get_logger
 from pillarbox_sender.blocking import Blocking
+from pillarbox_sender.outage import Outage
 from pillarbox_sender.rest import rest
 
 log = get_logger()
@@ -27,6 +27,9 @@ class Bell:
         self._wanted = asyncio.Event()
         self._ended = False
         self._blocking: Blocking | None = None
+        self._outage = Outage(
+            "the bell is not heard: messages may wait for seconds", "the bell is heard again"
+        )
 
     def listen(self, wanted: bool) -> None:
         if wanted or self._ended:
@@ -36,15 +39,13 @@ class Bell:
 
     async def run(self, stop: asyncio.Event, ring: Callable[[], None]) -> None:
         """Calls `ring` when there may be work, until `stop` and `end`."""
-        backoff = Backoff()
         while not stop.is_set():
             self._blocking = Blocking(self._connect(), self._redis)
             try:
                 await self._blocking.open()
-                backoff.reset()
                 await self._hear(self._blocking, stop, ring)
-            except QueueUnavailable:
-                await rest(stop, backoff.delay())
+            except QueueUnavailable as error:
+                await rest(stop, self._outage.failed(error))
             finally:
                 await self._blocking.close()
 
@@ -71,5 +72,6 @@ class Bell:
                 return
             with passing():
                 heard = await blocking.client.blpop(self._bells, timeout=self._block)
+            self._outage.ended()
             if heard is not None:
                 ring()

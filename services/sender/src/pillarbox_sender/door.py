@@ -6,7 +6,6 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable
 from pillarbox.ids import BotId
 from pillarbox.outbound.connection import passing
@@ -15,6 +14,7 @@ from pillarbox.outbound.lanes import AT_ONCE, BYTES_AT_ONCE, Filed, Filing, Lane
 from pillarbox.telemetry import get_logger
 from pillarbox_sender import metrics
 from pillarbox_sender.blocking import Blocking, end_connection
+from pillarbox_sender.outage import Outage
 from pillarbox_sender.rest import rest
 from pillarbox_sender.worker import Identity, Worker
 
@@ -46,20 +46,20 @@ class Door:
         self._token = 0
         self._looked_again = False
         self._blocking: Blocking | None = None
+        self._outage = Outage(
+            "the door cannot be reached", "the door is reached again", {"door": self._label}
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Takes while it holds the lease, stands by while another worker does; until `stop` and `end`."""
-        backoff = Backoff()
         while not stop.is_set():
             try:
                 if await self._stand_by(stop):
-                    await self._hold(stop, backoff)
+                    await self._hold(stop)
             except LeaseLost:
                 log.warning("another worker took the door over", door=self._label)
             except QueueUnavailable as error:
-                if backoff.fresh:
-                    log.warning("the door cannot be reached", door=self._label, error=str(error))
-                await rest(stop, backoff.delay())
+                await rest(stop, self._outage.failed(error))
             self._token = 0
 
     async def end(self) -> None:
@@ -81,14 +81,13 @@ class Door:
         await rest(stop, STAND_BY)
         return False
 
-    async def _hold(self, stop: asyncio.Event, backoff: Backoff) -> None:
+    async def _hold(self, stop: asyncio.Event) -> None:
         self._blocking = Blocking(self._connect(), self._redis)
         identity = self._worker.identity
         try:
             await self._blocking.open()
             if not await self._take_lease(identity, self._blocking.label):
                 return
-            backoff.reset()
             await self._file_found(identity)
             await self._look_again(identity)
             await self._take_all(identity, self._blocking, stop)
@@ -150,6 +149,7 @@ class Door:
             else:
                 with passing():
                     await blocking.client.blmove(self._keys.door, mine, cast("int", self._block))
+            self._outage.ended()
         while elements := await self._take(mine, most=0):
             await self._file(mine, elements)
 

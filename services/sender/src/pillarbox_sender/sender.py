@@ -11,6 +11,7 @@ from pillarbox_sender import metrics
 from pillarbox_sender.bell import Bell
 from pillarbox_sender.bot_api import BotApi
 from pillarbox_sender.delivery import Delivery
+from pillarbox_sender.outage import Outage
 from pillarbox_sender.probe import Probe
 from pillarbox_sender.turn import Claim, End, Turn, Turns
 from pillarbox_sender.worker import DEAD_AFTER, Worker
@@ -49,7 +50,11 @@ class Sender:
         self._look, self._rung, self._unsure = True, False, False
         self._out = self._reserved = 0
         self._wait = LONGEST_REST
-        self._backoff = Backoff(most=2.0)
+        self._outage = Outage(
+            "the queue cannot be reached", "the queue is reached again", backoff=Backoff(most=2.0)
+        )
+        self._given_back = 0
+        self._answered = self._deadline = clock()
 
     def wake(self) -> None:
         """There may be work: look before the rest is over."""
@@ -67,14 +72,15 @@ class Sender:
     async def run(self, stop: asyncio.Event, grace: float) -> None:
         """Sends until `stop`, then lets what is out end, `grace` seconds at most; what is cut is in doubt."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._wake_at(stop))
+            group.create_task(self._wake_at(stop, grace))
             async with asyncio.TaskGroup() as takers:
                 for _ in range(TURNS_AT_ONCE):
                     takers.create_task(self._take_turns(stop, group))
-            await self._finish(grace)
+            await self._finish()
 
-    async def _wake_at(self, stop: asyncio.Event) -> None:
+    async def _wake_at(self, stop: asyncio.Event, grace: float) -> None:
         await stop.wait()
+        self._deadline = self._clock() + grace
         self._wake.set()
 
     async def _take_turns(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
@@ -134,9 +140,10 @@ class Sender:
         except QueueUnavailable as error:
             self._ends = ends + self._ends
             self._unsure = True
-            await self._retry_later(error)
+            await asyncio.sleep(self._outage.failed(error))
             return None
-        self._backoff.reset()
+        self._answered = self._clock()
+        self._outage.ended()
         self._note(turn)
         return turn
 
@@ -144,17 +151,13 @@ class Sender:
         """The answer to the last turn was lost: what it claimed for us was never begun."""
         known = {claim.token for claim in self._sending}
         known |= {end.claim.token for end in [*ends, *self._ends]}
-        back = await self._turns.restore(self._worker.identity, [*known, *self._kept])
+        self._given_back += await self._turns.restore(self._worker.identity, [*known, *self._kept])
         self._unsure = False
-        if back:
-            log.info("claims that were not heard of are given back", count=back)
-
-    async def _retry_later(self, error: QueueUnavailable) -> None:
-        if self._backoff.fresh:
-            log.warning("the queue cannot be reached", error=str(error))
-        await asyncio.sleep(self._backoff.delay())
 
     def _note(self, turn: Turn) -> None:
+        if self._given_back:
+            log.info("claims that were not heard of are given back", count=self._given_back)
+            self._given_back = 0
         if turn.lost:
             metrics.LOST.inc(len(turn.lost))
             log.warning("sends had been taken over when they ended", count=len(turn.lost))
@@ -188,10 +191,13 @@ class Sender:
         finally:
             del self._sending[claim]
 
-    async def _finish(self, grace: float) -> None:
-        deadline = self._clock() + grace
+    async def _finish(self) -> None:
+        """The ends are tried while that helps: what a worker holds that was silent for 10 s is taken over."""
         while self._sending or self._ends:
-            left = deadline - self._clock()
+            left = self._deadline - self._clock()
+            if not self._sending and self._clock() - self._answered > DEAD_AFTER:
+                log.warning("ends of sends could not be recorded: they are in doubt", count=len(self._ends))
+                break
             if left <= 0 and self._sending:
                 await self._cut()
             self._wake.clear()
