@@ -13,7 +13,7 @@ from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.outbound.lanes import Lanes as Outbound
 from pillarbox.telemetry import Check, Probes, bind, get_logger, serve_on
-from pillarbox_dispatcher import answers, bots, handlers, passing, state
+from pillarbox_dispatcher import answers, bots, handlers, mistakes, passing, state
 from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.relay import Relay
 from pillarbox_dispatcher.runs import Runs
@@ -100,6 +100,7 @@ class Service:
         await self._inbox.opened()
         await bots.start(self._dispatcher, self._bots, asyncio.sleep)
         self._reads_state = not leave_out_unread(self._dispatcher)
+        mistakes.watch(self._dispatcher)
         self._started = True
         process.freeze()
         log.info(

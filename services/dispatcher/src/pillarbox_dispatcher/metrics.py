@@ -19,3 +19,6 @@ stale_states = Counter(
 )
 given_up = Counter("pillarbox_dispatcher_given_up", "Updates that failed after RETRY_TIMES retries")
 relayed = Counter("pillarbox_dispatcher_relayed", "Rows of outboxes that were filed for the sender")
+mistakes = Counter(
+    "pillarbox_dispatcher_mistakes", "Calls that handlers dropped, results that cannot be sent", ["kind"]
+)
