@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import logging
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -175,6 +177,24 @@ async def test_a_clean_stop_answers_what_it_has(postgres_url: str) -> None:
     assert all(answer in (200, 503) or isinstance(answer, aiohttp.ClientError) for answer in answers)
     stored = {n for (n,) in query(postgres_url, "SELECT update_id FROM updates")}
     assert taken <= stored
+
+
+async def test_a_stop_waits_for_no_half_sent_body(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = f"POST /webhook/{BOT_ID} HTTP/1.1\r\nHost: x\r\n{HEADER}: {SECRET}\r\nContent-Length: 100\r\n\r\n"
+    async with running(postgres_url) as ingest:
+        await ingest.ready()
+        halves = [await asyncio.open_connection("127.0.0.1", ingest.port) for _ in range(50)]
+        for number, (_, writer) in enumerate(halves):
+            writer.write(head.encode() + b"{" * (number % 2))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+    assert time.monotonic() - began < 3
+    for reader, writer in halves:
+        assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
+        writer.close()
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_another_schema_ends_it_with_one_line(postgres_url: str) -> None:

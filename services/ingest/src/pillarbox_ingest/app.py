@@ -83,6 +83,12 @@ class Ingest:
                 group.create_task(self._registration.run(), name="registration")
             group.create_task(keep_swept(self._inbox.storage), name="sweep")
 
+    async def stopping(self) -> None:
+        """Until the stop, and then no longer for who is slow to send."""
+        await self._stop.wait()
+        if self._webhook is not None:
+            self._webhook.stop()
+
     async def polled(self) -> None:
         """After the stop: what was stored is confirmed."""
         if self._polling is not None:
@@ -109,6 +115,7 @@ async def receive(
         tasks = [
             group.create_task(ingest.buffer.run(), name="buffer"),
             group.create_task(ingest.begin(), name="inbox"),
+            group.create_task(ingest.stopping(), name="stop"),
         ]
         log.info("started", receive=settings.receive, port=settings.ingest_port, bots=len(settings.bots))
         await serve_on(listener, ingest, stop)

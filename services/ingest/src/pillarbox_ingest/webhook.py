@@ -3,9 +3,10 @@
 Every answer has an empty body: Telegram would execute a `method` in one.
 """
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.errors import StorageError, StorageUnavailable
 from pillarbox.ids import BotId
@@ -68,12 +69,24 @@ class Webhook:
         self._put = put
         self._keep = keep
         self._serving = serving
+        self._reading: set[asyncio.Task[Any]] = set()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Nobody who is half way through a body is waited for: 503, and Telegram comes again."""
+        self._stopped = True
+        for task in self._reading:
+            task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             status = await self._status(scope, receive)
         except Disconnected:
             return
+        except asyncio.CancelledError:  # also by the HTTP server, when its patience with a stop is over
+            if not self._stopped:
+                raise
+            status = 503
         if status != 200:
             metrics.ANSWERS.labels(status).inc()
         await send(STARTS[status])
@@ -87,13 +100,23 @@ class Webhook:
         bot_id = self._bots.get(scope["path"][len(PREFIX) :])
         if bot_id is None:
             return 404
+        if self._stopped:
+            return 503
         try:
-            body = await read(receive)
+            body = await self._read(receive)
         except TooLarge:
             return 413
         if not self._serving():
             return 503
         return await self._take(bot_id, body)
+
+    async def _read(self, receive: Receive) -> bytes:
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._reading.add(task)
+        try:
+            return await read(receive)
+        finally:
+            self._reading.discard(task)
 
     def _knows_secret(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         given = next((value for name, value in headers if name == SECRET), None)
