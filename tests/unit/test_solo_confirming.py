@@ -149,3 +149,17 @@ async def test_it_waits_on_while_the_update_is_to_run_again() -> None:
     turn = await bot.confirming.turn([Retried(lease.token, "E", 0, 0, 1)], 0)
     assert turn.given_up == {lease.token}
     assert await told is Accepted.NEW
+
+
+async def test_a_stop_refuses_who_waits_for_a_turn_and_lets_the_running_end() -> None:
+    bot = Bot()
+    first, *others = [bot.telegram(number) for number in range(1, 40)]
+    lease = await bot.lease()
+    bot.confirming.refuse()
+    answers = await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 1)
+    assert [type(answer) for answer in answers] == [StorageUnavailable] * 38
+    with pytest.raises(StorageUnavailable):
+        await bot.telegram(50)
+    assert not first.done()
+    await bot.confirming.turn([Finished(lease.token)], 0)
+    assert await asyncio.wait_for(first, 1) is Accepted.NEW

@@ -59,6 +59,7 @@ class Confirming:
         self._patience = patience
         self._one = asyncio.Semaphore(1)
         self._running: Key | None = None
+        self._closed = False
         self._over: dict[Key, asyncio.Future[None]] = {}
         self._leases: dict[Token, Lease] = {}
         self._leaving: dict[RowId, _Leaving] = {}
@@ -80,6 +81,9 @@ class Confirming:
         if key not in self._over:
             async with asyncio.timeout_at(until):
                 await self._one.acquire()
+            if self._closed:
+                self._one.release()  # to the next who waits
+                raise StorageUnavailable("the process stops")
             if key not in self._over:
                 return await self._start(put, update, key, until)
             self._one.release()
@@ -101,6 +105,14 @@ class Confirming:
         async with asyncio.timeout_at(until):
             await asyncio.shield(over)
         return answer
+
+    def refuse(self) -> None:
+        """Nothing begins any more: who waits for its turn is told to come again."""
+        self._closed = True
+        if self._running is None:
+            return
+        self._running = None
+        self._one.release()
 
     def close(self) -> None:
         """Nothing ends any more: whoever waits is told to come again."""

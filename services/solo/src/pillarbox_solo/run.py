@@ -125,11 +125,20 @@ def _ingest(
 
 
 async def _dispatch(service: Service, confirming: Confirming | None, stop: asyncio.Event) -> None:
-    try:
-        await service.run(stop)
-    finally:
-        if confirming is not None:
-            confirming.close()
+    async with asyncio.TaskGroup() as group:
+        refusing = group.create_task(_refuse(confirming, stop))
+        try:
+            await service.run(stop)
+        finally:
+            refusing.cancel()
+            if confirming is not None:
+                confirming.close()
+
+
+async def _refuse(confirming: Confirming | None, stop: asyncio.Event) -> None:
+    await stop.wait()
+    if confirming is not None:
+        confirming.refuse()
 
 
 async def _as(service: str, work: Coroutine[Any, Any, None]) -> None:
