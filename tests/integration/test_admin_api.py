@@ -30,7 +30,7 @@ def five(postgres_url: str) -> None:
 
 async def test_a_failed_update_is_listed_with_these_fields(admin: Admin, postgres_url: str) -> None:
     fail(postgres_url, 2**63 - 1, row=5, chat_id=-(2**63))
-    assert await admin.get(LIST) == {
+    assert await admin.get(LIST, "insider") == {
         "items": [
             {
                 "update_id": 2**63 - 1,
@@ -44,6 +44,26 @@ async def test_a_failed_update_is_listed_with_these_fields(admin: Admin, postgre
         ],
         "next": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("KeyError: 'their words' at bot.py:31", "KeyError at bot.py:31"),
+        ("ValueError: meet me at their:words at bot.py:5", "ValueError at bot.py:5"),
+        ("KeyError: see you at their-words", "KeyError"),
+        ("Outer.<locals>.Own: their words\nand more at bot.py:1", "Outer.<locals>.Own at bot.py:1"),
+        ("NoEnd: 5 runs had no end", "NoEnd"),
+    ],
+)
+async def test_what_people_wrote_is_in_no_error_for_who_may_only_read(
+    admin: Admin, postgres_url: str, error: str, shown: str
+) -> None:
+    fail(postgres_url, 1, error=error)
+    (item,) = (await admin.get(LIST, "viewer"))["items"]
+    assert item["error"] == shown
+    (item,) = (await admin.get(LIST, "insider"))["items"]
+    assert item["error"] == error
 
 
 @pytest.mark.usefixtures("five")
@@ -253,6 +273,12 @@ async def test_a_wrong_token(admin: Admin, value: str) -> None:
         ("POST", f"{LIST}/retry", {"update_ids": [1], "all": True}, 422),
         ("POST", f"{LIST}/discard", {"filter": {"chat": 1}}, 422),
         ("POST", f"{LIST}/discard", {"ids": [1]}, 422),
+        ("POST", f"{LIST}/retry", {"filter": {}}, 400),
+        ("POST", f"{LIST}/discard", {"filter": {"kind": None}}, 400),
+        ("POST", f"{LIST}/discard", {"all": "yes"}, 422),
+        ("POST", f"{LIST}/discard", {"all": "false", "update_ids": [1]}, 422),
+        ("POST", f"{LIST}/discard", {"all": 1}, 422),
+        ("POST", f"{LIST}/discard", {"all": False}, 422),
     ],
 )
 async def test_every_refusal_is_a_problem(

@@ -79,7 +79,7 @@ async def test_failed_updates_stand_in_groups_of_one_error(admin: Admin, postgre
         fail(postgres_url, update_id, minutes=update_id)
     fail(postgres_url, 4, error="ValueError: <script> at bot.py:9")
     fail(postgres_url, 5, bot_id=OTHER)
-    await sign_in(admin)
+    await sign_in(admin, "master")
     text = await page(admin, PAGE)
     groups = [" ".join(re.sub("<[^>]+>", "", h2).split()) for h2 in re.findall("<h2>(.*?)</h2>", text, re.S)]
     assert groups == ["KeyError at bot.py:31 3", "ValueError at bot.py:9 1"]
@@ -110,7 +110,9 @@ async def test_chosen_updates_are_retried(admin: Admin, postgres_url: str) -> No
     status, location, _ = await act(admin, f"{PAGE}/retry", form)
     assert status == 303
     assert rows(postgres_url, "SELECT update_id FROM updates ORDER BY 1") == [(1,), (3,)]
-    assert "2 given back to the bot, to be handled again. 1 not in the failed list any more." in await page(admin, location)
+    assert "2 given back to the bot, to be handled again. 1 not in the failed list any more." in await page(
+        admin, location
+    )
 
 
 async def test_nothing_chosen_moves_nothing(admin: Admin, postgres_url: str) -> None:
@@ -198,11 +200,18 @@ async def test_acts_need_a_post_and_the_right(admin: Admin, postgres_url: str) -
 
 
 async def test_the_payload_needs_its_right(admin: Admin, postgres_url: str) -> None:
-    fail(postgres_url, 1, body=b'{"text":"what they wrote"}')
+    fail(postgres_url, 1, body=b'{"text":"what they wrote"}', error="KeyError: 'in their words' at bot.py:31")
     await sign_in(admin, "viewer")
-    assert "what they wrote" not in await page(admin, f"{PAGE}/failed/1")
+    for path in (PAGE, f"{PAGE}/failed/1"):
+        text = await page(admin, path)
+        assert "KeyError at bot.py:31" in text
+        assert "what they wrote" not in text
+        assert "in their words" not in text
     await sign_in(admin, "insider")
-    assert "what they wrote" in await page(admin, f"{PAGE}/failed/1")
+    text = await page(admin, f"{PAGE}/failed/1")
+    assert "what they wrote" in text
+    assert "in their words" in text
+    assert "in their words" in await page(admin, PAGE)
     await page(admin, f"/bots/{OTHER}/failed/1", 404)
 
 

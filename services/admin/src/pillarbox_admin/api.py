@@ -17,12 +17,14 @@ from pillarbox_admin.outbound import DeadPage
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import MEDIA_TYPE, Problem
 from pillarbox_admin.reader import LIMIT, Page
+from pillarbox_admin.shown import type_and_place
 from pillarbox_admin.views import (
     INT64,
     BotCounts,
     Bots,
     Choice,
     DeadMessages,
+    FailedUpdate,
     FailedUpdateInFull,
     FailedUpdates,
     FailedUpdatesInFull,
@@ -54,6 +56,7 @@ def asked(
     return Filter(since, to, kind, chat_id, error)
 
 
+NO_FILTER = 'This filter asks for nothing. For all failed updates of the bot send {"all": true}.'
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
         "model": ProblemDetails,
@@ -93,7 +96,7 @@ async def failed_updates(
         with_right(Right.PAYLOAD, holder)
         return await in_full.page(given.storage, bot_id, asked, _cursor(after), limit)
     page = await given.reader.failed(bot_id, asked, _cursor(after), limit)
-    return _listed(page)
+    return _listed(page) if Right.PAYLOAD in holder.rights else _without_messages(page)
 
 
 @router.get("/bots/{bot_id}/failed-updates/{update_id}", response_model=FailedUpdateInFull)
@@ -162,6 +165,16 @@ def _listed(page: Page | DeadPage) -> dict[str, Any]:
     return {"items": page.rows, "next": str(page.next) if page.next else None}
 
 
+def _without_messages(page: Page) -> dict[str, Any]:
+    listed = _listed(page)
+    items = [
+        {name: getattr(row, name) for name in FailedUpdate.model_fields}
+        | {"error": type_and_place(row.type, row.place)}
+        for row in page.rows
+    ]
+    return listed | {"items": items}
+
+
 def _cursor(after: str | None) -> Cursor | None:
     return Cursor.read(after) if after else None
 
@@ -169,5 +182,8 @@ def _cursor(after: str | None) -> Cursor | None:
 def _which(choice: Choice) -> Which:
     if choice.filter is not None:
         given = choice.filter
-        return Filter(given.since, given.to, given.kind, given.chat_id, given.error)
+        asked = Filter(given.since, given.to, given.kind, given.chat_id, given.error)
+        if asked == Filter():
+            raise Problem(400, NO_FILTER)
+        return asked
     return None if choice.all else [UpdateId(update_id) for update_id in choice.update_ids or ()]

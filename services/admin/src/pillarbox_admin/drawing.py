@@ -37,6 +37,8 @@ class Drawing:
             "clock": shown.clock,
             "wait": shown.wait,
             "without_place": shown.without_place,
+            "type_alone": shown.type_alone,
+            "type_and_place": shown.type_and_place,
             "ago": lambda at: shown.ago(self._now(), at),
         }
         self._environment.globals |= {

@@ -40,7 +40,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        return f"{self.type} at {self.place}" if self.place else self.type
+        return shown.type_and_place(self.type, self.place)
 
 
 @router.get("/")
@@ -76,6 +76,7 @@ async def bot(request: Request, given: Given, holder: Reads, bot_id: BotPath, af
         filter=_filter(asked),
         total=sum(group.number for group in counts),
         groups=_grouped(counts, page.rows),
+        may_see=Right.PAYLOAD in holder.rights,
         next=urlencode(_filter(asked) | {"after": str(page.next)}) if page.next else None,
         may_act=Right.ACT in holder.rights,
         said=shown.result(request.query_params),
@@ -101,6 +102,7 @@ async def update(
         update=found,
         size=len(found.body),
         payload=payload.pretty(found.body) if Right.PAYLOAD in holder.rights else None,
+        may_see=Right.PAYLOAD in holder.rights,
         may_act=Right.ACT in holder.rights,
     )
 
@@ -126,7 +128,13 @@ class Choice:
     def which(self) -> Which:
         if self.name == "all":
             return None
-        return _asked(self.filter) if self.name == "like" else self.update_ids
+        return self._like() if self.name == "like" else self.update_ids
+
+    def _like(self) -> Filter:
+        asked = _asked(self.filter)
+        if asked == Filter():
+            raise Problem(400, "This filter asks for nothing, so nothing was done.")
+        return asked
 
 
 Chosen = Annotated[Choice, Depends()]

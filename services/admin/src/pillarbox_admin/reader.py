@@ -15,7 +15,7 @@ from pillarbox_admin.database import Database
 
 LIMIT = 200
 
-PLACE = r" at ([^ ]+)$"
+PLACE = r" at ([^ ]+:[0-9]+)$"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """How times, numbers and results are written on the page."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from markupsafe import Markup
 
 STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+PLACE = re.compile(r"[^ /]{1,200}\.py:[0-9]+")
+MOST_TYPE = 100
 DONE = {"retry": "{} given back to the bot, to be handled again.", "discard": "{} discarded."}
 
 
@@ -54,6 +57,20 @@ def result(words: Mapping[str, str]) -> str | None:
     if running:
         sentences.append(f"{number(running)} waiting or running already.")
     return " ".join(sentences)
+
+
+def type_and_place(type_: str, place: str) -> str:
+    """`ValueError at bot.py:5`: a message may quote what people wrote. Neither may these two."""
+    where = place_alone(place)
+    return f"{type_alone(type_)} at {where}" if where else type_alone(type_)
+
+
+def type_alone(type_: str) -> str:
+    return type_ if type_.isascii() and type_.isidentifier() else type_.partition(":")[0][:MOST_TYPE]
+
+
+def place_alone(place: str) -> str:
+    return place if PLACE.fullmatch(place) else ""
 
 
 def without_place(error: str, place: str) -> str:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from pillarbox.inbox import Moved
 from pillarbox.inbox.fingerprints import fingerprint_of
@@ -60,7 +60,10 @@ class FailedUpdate(View):
     kind: str = Field(examples=["message"])
     failed_at: datetime
     runs: int = Field(description="how often its handlers were started", examples=[1])
-    error: str = Field(description="type, message and place", examples=["KeyError: 'city' at bot.py:31"])
+    error: str = Field(
+        description="type, message and place; without the right to `payload` type and place alone",
+        examples=["KeyError: 'city' at bot.py:31"],
+    )
 
 
 class FailedUpdates(View):
@@ -164,7 +167,7 @@ class Choice(BaseModel):
     )
 
     update_ids: list[Id] | None = Field(None, min_length=1, max_length=1000)
-    all: bool = False
+    all: StrictBool = False
     filter: Filter | None = None
 
     @model_validator(mode="after")
