@@ -211,3 +211,12 @@ async def test_the_feed_tells_what_happens(
             while b"event: message" not in (event := await feed.content.readuntil(b"\n\n")):
                 pass
         assert json.loads(event.partition(b"data: ")[2])[2]["text"] == "live"
+
+
+async def test_what_would_break_it_is_refused(ctl: Any) -> None:
+    deep = b"[" * 100_000
+    for verb, path in (("PUT", "faults"), ("PUT", "limits"), ("POST", "check"), ("POST", "messages")):
+        await ctl(verb, path, deep, status=400)
+    await ctl("PUT", "limits", {"mode": "enforced", "chat_per_second": 0}, status=400)
+    assert "2,000,000" in (await ctl("GET", "check?expected=a1..99999999999:5", status=400))["error"]
+    await ctl("POST", "check", b"")

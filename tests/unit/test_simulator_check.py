@@ -81,3 +81,15 @@ def test_a_call_before_retry_after_ended_ignored_it() -> None:
     refused = Entry(1, "sendMessage", {"chat_id": 42}, 10.0, 429, retry_after=5)
     early = [refused, *calls(42, 10.1, 12.0, 15.0), *calls(43, 11.0)]
     assert [entry["at"] for entry in check(early, OFF)["retry_after_ignored"]] == [12.0]
+
+
+@pytest.mark.parametrize(
+    "words", ["a1..99999999999:5", "1:99999999999", "a1..2000:1001", "a1..1000000:1,b1..1000001:1"]
+)
+def test_more_markers_than_can_be_looked_for_are_refused(words: str) -> None:
+    with pytest.raises(ValueError, match="2,000,000"):
+        spread(expected_of(words))
+
+
+def test_a_load_of_two_million_markers_is_looked_for() -> None:
+    assert len(spread(expected_of("a1..20000:100"))) == 20_000

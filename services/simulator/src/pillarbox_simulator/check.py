@@ -14,6 +14,7 @@ from pillarbox_simulator.limits import Limits, Pace, is_paced
 
 MARKER = re.compile(r"#([a-z]?-?\d+):(\d+)")
 STREAMS = re.compile(r"([a-z]?)(-?\d+)(?:\.\.(-?\d+))?\Z")
+MOST_EXPECTED = 2_000_000
 UNDER_WAY = 0.25
 """Seconds after a 429 in which a call to the same chat may have been on its way already."""
 
@@ -29,6 +30,7 @@ def expected_of(words: str) -> dict[str, int]:
 def spread(expected: Expected) -> dict[str, int]:
     """Each stream by its own name. Raises ValueError for a key that names none."""
     streams: dict[str, int] = {}
+    most = MOST_EXPECTED
     for key, count in expected.items():
         match = STREAMS.match(key)
         if match is None:
@@ -36,6 +38,9 @@ def spread(expected: Expected) -> dict[str, int]:
                 f"{key!r} is no stream: write a chat's id, a letter before it or not, or a range a1..200"
             )
         prefix, first, last = match[1], int(match[2]), int(match[3] or match[2])
+        most -= max(last - first + 1, 0) * max(count, 1)
+        if most < 0:
+            raise ValueError(f"more than {MOST_EXPECTED:,} markers are expected; ask for fewer at a time")
         streams.update({f"{prefix}{chat}": count for chat in range(first, last + 1)})
     return streams
 

@@ -78,6 +78,8 @@ class Control:
             return await action(query, body)
         except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
             return 400, _wrong(str(error))
+        except RecursionError:
+            return 400, _wrong("it is nested too deeply")
         except Unknown as error:
             return 404, _wrong(str(error))
 
@@ -206,7 +208,13 @@ class Control:
         return 200, self._simulator.limiter.limits
 
     async def _put_limits(self, query: bytes, body: bytes) -> Reply:
-        self._simulator.limiter.put(msgspec.json.decode(body, type=Limits))
+        limits = msgspec.json.decode(body, type=Limits)
+        wrong = [
+            name for name, value in msgspec.structs.asdict(limits).items() if name != "mode" and value <= 0
+        ]
+        if wrong:
+            raise ValueError(f"{' and '.join(wrong)} must be above 0")
+        self._simulator.limiter.put(limits)
         return 200, self._simulator.limiter.limits
 
     async def _show_clock(self, query: bytes, body: bytes) -> Reply:
