@@ -26,7 +26,7 @@ def claim(
 
 
 def refusal(code: int, description: str = "", **parameters: float) -> Answer:
-    given = Parameters(**parameters) if parameters else None  # type: ignore[arg-type]
+    given = Parameters(**parameters) if parameters else None
     return Answer(code, Said(ok=False, error_code=code, description=description, parameters=given))
 
 
