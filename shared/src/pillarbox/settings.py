@@ -183,7 +183,6 @@ class RedisSettings(Settings):
         examples=["pillarbox:outbound"],
     )
     max_message: int = Field(1 << 20, ge=1024, description="bytes of one message", examples=["1048576"])
-    max_queue: int = Field(1_000_000, ge=1, description="messages that may wait", examples=["1000000"])
     max_dead: int = Field(10_000, ge=1, description="dead messages kept for a bot", examples=["10000"])
 
 
