@@ -49,8 +49,12 @@ async def test_depths(admin: Admin, redis: "Redis") -> None:
         "waiting": {"interactive": 2, "bulk": 1},
         "delayed": 1,
         "dead": 0,
-        "paused": None,
+        "paused": "unserved",
     }
+    await lanes.scripts.call("live", "enter", "sender-1", "a", BOT + 1)
+    assert (await admin.get("/api/v1/outbound"))["bots"][0]["paused"] == "unserved"
+    await lanes.scripts.call("live", "enter", "sender-2", "b", BOT)
+    assert (await admin.get("/api/v1/outbound"))["bots"][0]["paused"] is None
 
 
 async def test_dead_messages_from_the_newest_without_what_they_say(admin: Admin, redis: "Redis") -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -200,8 +201,16 @@ async def test_a_bot_without_a_token_here_waits_and_no_one_else_does(
             (BOT_ID, "a"),
             (700002, "b"),
         ]
-        assert TOKEN not in one.log.read_text()
+        await until(partial(_says, one, "no sender has the token of"))
+        await asyncio.sleep(6)
+        said = one.log.read_text()
+        assert said.count("no sender has the token of") == said.count('"bot": 999') == 1
+        assert TOKEN not in said
     assert [item["reason"] for item in await dead(redis, "-")] == ["bot"]
+
+
+async def _says(sender: SenderProcess, words: str) -> bool:
+    return words in sender.log.read_text()
 
 
 async def test_a_revoked_token_pauses_the_bot_and_burns_nothing(

@@ -117,7 +117,11 @@ class BotOutbound(View):
     delayed: int
     dead: int
     oldest_seconds: float = Field(description="the longest wait among those that are next in turn")
-    paused: str | None = Field(description="why nothing is sent for this bot now", examples=["token"])
+    paused: str | None = Field(
+        description="why nothing is sent for this bot now: flood, outage, trial, token (Telegram refused it),"
+        " unserved (no sender has its token)",
+        examples=["token"],
+    )
 
 
 class Queue(View):

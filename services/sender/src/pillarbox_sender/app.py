@@ -26,6 +26,7 @@ from pillarbox_sender.rest import rest, unless
 from pillarbox_sender.sender import Sender
 from pillarbox_sender.settings import SenderSettings
 from pillarbox_sender.turn import Turns
+from pillarbox_sender.unserved import Unserved
 from pillarbox_sender.worker import Worker
 
 log = get_logger()
@@ -63,7 +64,7 @@ async def deliver(settings: SenderSettings, redis: "Redis", stop: asyncio.Event)
     lanes = Lanes(
         redis, settings.redis_messages_key, max_dead=settings.max_dead, max_message=settings.max_message
     )
-    worker = Worker(lanes, settings.name, time.monotonic)
+    worker = Worker(lanes, settings.name, time.monotonic, settings.bots)
     await unless(stop, _enter(redis, worker, stop))
     async with _api(settings) as api:
         process.freeze()
@@ -167,9 +168,12 @@ class _Station:
             await door.end()
 
     async def _show(self, stop: asyncio.Event) -> None:
+        unserved = Unserved(time.monotonic)
         while not stop.is_set():
             try:
-                metrics.show(await depths(self._redis, self._settings.redis_messages_key))
+                found = await depths(self._redis, self._settings.redis_messages_key)
+                metrics.show(found)
+                unserved.look(found)
             except QueueUnavailable as error:
                 log.debug("the depths are not known", error=str(error))
             await rest(stop, SHOW_EVERY)

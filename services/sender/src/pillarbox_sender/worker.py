@@ -1,10 +1,11 @@
 """A worker's name and heartbeat. One that Redis has not heard for 10 s counts as dead, and sends no more."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pillarbox.errors import QueueUnavailable
+from pillarbox.ids import BotId
 from pillarbox.outbound.lanes import Lanes
 
 BEAT_EVERY = 2.0
@@ -21,10 +22,15 @@ class Identity:
 
 
 class Worker:
-    def __init__(self, lanes: Lanes, name: str, clock: Callable[[], float]) -> None:
+    """`bots`: whose tokens it has."""
+
+    def __init__(
+        self, lanes: Lanes, name: str, clock: Callable[[], float], bots: Iterable[BotId] = ()
+    ) -> None:
         self._lanes = lanes
         self._wanted = name
         self._clock = clock
+        self._bots = list(bots)
         self._answered: float | None = None
         self._answering_since: float | None = None
         self.identity = Identity(name, "")
@@ -34,7 +40,7 @@ class Worker:
         incarnation = uuid.uuid4().hex
         for n in range(1, MOST_NAMES):
             name = self._wanted if n == 1 else f"{self._wanted}-{n}"
-            if await self._lanes.scripts.call("live", "enter", name, incarnation):
+            if await self._lanes.scripts.call("live", "enter", name, incarnation, *self._bots):
                 self.identity = Identity(name, incarnation)
                 self._heard()
                 return
@@ -44,7 +50,7 @@ class Worker:
         """Raises QueueUnavailable. A worker whose name was taken meanwhile goes on under another one."""
         name, incarnation = self.identity.name, self.identity.incarnation
         try:
-            mine = await self._lanes.scripts.call("live", "beat", name, incarnation)
+            mine = await self._lanes.scripts.call("live", "beat", name, incarnation, *self._bots)
         except QueueUnavailable:
             self._answering_since = None
             raise

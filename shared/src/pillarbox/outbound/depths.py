@@ -15,7 +15,8 @@ LOOKED_AT = 20
 @dataclass(frozen=True, slots=True)
 class BotDepths:
     """`waiting` is in lanes, by class, with what is being sent. `oldest`: the longest wait, in seconds, among
-    the heads of the lanes that are next in turn. `paused`: why no worker sends for this bot now.
+    the heads of the lanes that are next in turn. `paused`: why no worker sends for this bot now; `unserved`
+    where something waits and no living worker has its token.
     """
 
     waiting: Mapping[str, int] = field(default_factory=dict)
@@ -75,17 +76,21 @@ async def _bot(redis: "Redis", queue: str, bot: str) -> BotDepths:
     pipe.zcard(f"{queue}:delayed:{bot}")
     pipe.zcard(f"{queue}:dead:{bot}")
     pipe.hget(f"{queue}:pause:{bot}", "kind")
+    pipe.exists(f"{queue}:served:{bot}")
     pipe.time()
     for kind in CLASSES:
         pipe.zrange(f"{queue}:ready:{bot}:{kind}", 0, LOOKED_AT - 1)
-    waiting, delayed, dead, paused, clock, *chats = await pipe.execute()
+    waiting, delayed, dead, paused, served, clock, *chats = await pipe.execute()
     lanes = [
         f"{queue}:lane:{bot}:{kind}:{chat.decode()}"
         for kind, ready in zip(CLASSES, chats, strict=True)
         for chat in ready
     ]
+    in_lanes = {kind.decode(): int(n) for kind, n in waiting.items()}
+    if not served and (delayed or any(in_lanes.values())):
+        paused = b"unserved"
     return BotDepths(
-        waiting={kind.decode(): int(n) for kind, n in waiting.items()},
+        waiting=in_lanes,
         delayed=delayed,
         dead=dead,
         oldest=await _oldest(redis, lanes, clock[0] + clock[1] / 1e6),

@@ -13,6 +13,7 @@
 | `Q:heads`                  | hash   | lane to `attempts unsent doubts` of its head, if one counts |
 | `Q:workers`                | hash   | incarnation to name of each worker |
 | `Q:heartbeat:<name>`       | string | the incarnation that lives under the name; expires |
+| `Q:served:<bot>`           | string | a living worker has the bot's token; expires |
 | `Q:claims:<incarnation>`   | hash   | lane to token of what is being sent; `kept <token>`: set aside |
 | `Q:blocked:<bot>`          | hash   | chat to the time until which Telegram told us to wait |
 | `Q:floods:<bot>`           | zset   | chats that were answered 429, by time: three in 5 s pause the bot |
