@@ -4,6 +4,8 @@
     ├── SettingError            a setting is missing or wrong: the process ends with exit code 2
     ├── StorageError
     │   ├── StorageUnavailable  passing: the database is away, full or slow; the same call may be tried again
+    │   │   └── StorageLocked   somebody else's open transaction holds a row of this call
+    │   │       └── LeasesLocked  and so some of these leases are not renewed
     │   ├── StorageRefused      final: the database will never take this data; set it aside
     │   └── PollingConflictError  another process receives and handles this bot's updates
     ├── FingerprintRefused      final: a text that is no fingerprint of a key
@@ -15,6 +17,8 @@
 
 What is passing is retried by a loop with back-off; what is final is told to a person and kept.
 """
+
+from pillarbox.ids import Token
 
 
 class PillarboxError(Exception):
@@ -31,6 +35,19 @@ class StorageError(PillarboxError):
 
 class StorageUnavailable(StorageError):
     """Passing: nothing was changed, or it is unknown whether the last call took effect."""
+
+
+class StorageLocked(StorageUnavailable):
+    """Passing: nothing was changed, as somebody else's open transaction holds a row that is needed."""
+
+
+class LeasesLocked(StorageLocked):
+    """`locked` are neither renewed nor lost, `lost` are lost, and the others of the call are renewed."""
+
+    def __init__(self, locked: frozenset[Token], lost: frozenset[Token]) -> None:
+        super().__init__(f"{len(locked)} leases were not renewed, somebody else holds their lanes")
+        self.locked = locked
+        self.lost = lost
 
 
 class StorageRefused(StorageError):

@@ -4,7 +4,7 @@ import psycopg
 
 from pillarbox.errors import SettingError
 
-REVISION = "0003"
+REVISION = "0004"
 
 
 def check_revision(found: str | None) -> None:

@@ -13,7 +13,13 @@ from psycopg.abc import PQGen
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 
-from pillarbox.errors import SettingError, StorageError, StorageRefused, StorageUnavailable
+from pillarbox.errors import (
+    SettingError,
+    StorageError,
+    StorageLocked,
+    StorageRefused,
+    StorageUnavailable,
+)
 from pillarbox.inbox import arrays
 
 RV = TypeVar("RV")
@@ -28,6 +34,7 @@ KEEPALIVE: dict[str, Any] = {
     "tcp_user_timeout": 15_000,
 }
 # SQLSTATE classes. Class 25 is what a read-only standby and an idle transaction's timeout answer.
+LOCKED = "55P03"
 DATA = ("22", "23", "54")
 PASSING = ("08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX")
 
@@ -41,6 +48,8 @@ def translated(error: psycopg.Error) -> Exception:
     what = f"{type(error).__name__} {state}".strip()
     if state.startswith(DATA):
         return StorageRefused(f"the database refused the data ({what})")
+    if state == LOCKED:
+        return StorageLocked(f"another transaction holds a row ({what})")
     if state.startswith(PASSING) or (
         not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     ):
@@ -76,15 +85,19 @@ class Link(Connection[Row]):
 
 async def connect(url: str, **options: Any) -> AsyncLink:
     """`options` are libpq's own. Behind a pooler nothing is prepared: each call may meet another server."""
-    link = await AsyncLink.connect(
-        url,
-        autocommit=True,
-        context=_adapters,
-        cursor_factory=AsyncRawCursor,
-        application_name="pillarbox",
-        **KEEPALIVE,
-        **options,
-    )
+    try:
+        link = await AsyncLink.connect(
+            url,
+            autocommit=True,
+            context=_adapters,
+            cursor_factory=AsyncRawCursor,
+            application_name="pillarbox",
+            **KEEPALIVE,
+            **options,
+        )
+    except asyncio.CancelledError as cancelled:
+        # The frames hold what was half connected, and the server would wait for the rest of it.
+        raise cancelled.with_traceback(None) from None
     try:
         cursor = await link.execute(b"SELECT pg_backend_pid()", prepare=False)
         ((served_by,),) = await cursor.fetchall()
@@ -170,7 +183,7 @@ class Pool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLink]:
-        """A connection for several statements. No deadline: the caller sets one around what it awaits."""
+        """A connection for several statements, made within DEADLINE. What the caller awaits then has none."""
         async with self._room:
             link = await self._take()
             try:
@@ -188,7 +201,8 @@ class Pool:
             if not link.closed and not spoken_to(link):
                 return link
             link.pgconn.finish()
-        return await connect(self._url)
+        async with deadline():  # its own: whoever waits for Redis in a session has none around it
+            return await connect(self._url)
 
     async def close(self) -> None:
         self._closed = True

@@ -1,4 +1,4 @@
-"""The relay: outbox rows leave in one transaction with what files them."""
+"""The relay: outbox rows leave in one transaction with what files them, so many bytes at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,6 +10,7 @@ from pillarbox.inbox.states import OutboxRow
 
 File = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
+BYTES = 8 << 20
 PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
 
@@ -19,7 +20,7 @@ async def relay(
     """Rows that stand behind another relay's are looked at again soon: that one may not know of them."""
     handed = 0
     for pause in (*PAUSES, None):
-        taken, left = await _pass(pool, file, limit)
+        taken, left = await _full_passes(pool, file, limit)
         handed += taken
         if not left or pause is None:
             break
@@ -27,8 +28,18 @@ async def relay(
     return handed
 
 
-async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int]:
-    """How many were handed out, and how many were left behind rows of another relay."""
+async def _full_passes(pool: Pool, file: File, limit: int) -> tuple[int, int]:
+    """As long as it is their size that bounds them: there may be more then, within `limit`."""
+    handed = 0
+    while True:
+        taken, size, left = await _pass(pool, file, limit)
+        handed += taken
+        if size < BYTES or handed >= limit:
+            return handed, left
+
+
+async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int, int]:
+    """How many were handed out, their bytes, and how many were left behind rows of another relay."""
     async with pool.session() as link:
         try:
             taken, left = await _take(link, limit)
@@ -40,7 +51,7 @@ async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int]:
             raise
         async with deadline():
             await link.execute(b"COMMIT")
-    return len(taken), left
+    return len(taken), sum(len(row.body) for row in taken), left
 
 
 async def _take(link: AsyncLink, limit: int) -> tuple[list[OutboxRow], int]:
@@ -48,7 +59,7 @@ async def _take(link: AsyncLink, limit: int) -> tuple[list[OutboxRow], int]:
     async with deadline():
         async with link.pipeline():
             await link.execute(b"BEGIN")
-            cursor = await link.execute(sql.RELAY.encode(), [limit], prepare=True, binary=True)
+            cursor = await link.execute(sql.RELAY.encode(), [limit, BYTES], prepare=True, binary=True)
         found = await cursor.fetchall()
     ours = [
         OutboxRow(BotId(bot), lane, RowId(row), n, body)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from pillarbox.errors import StorageUnavailable
+from pillarbox.errors import LeasesLocked, StorageUnavailable
 from pillarbox.ids import Token
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Int8s
@@ -26,18 +26,27 @@ class PostgresRenewer:
         if not tokens:
             return frozenset()
         try:
-            held = self._renew(tokens)
+            found = self._renew(tokens)
         except (psycopg.Error, OSError) as error:
             self.close()
             ours = translated(error) if isinstance(error, psycopg.Error) else error
             raise StorageUnavailable(f"leases were not renewed ({type(ours).__name__})") from error
-        return frozenset(tokens) - held
+        lost = frozenset(tokens) - found.keys()
+        if locked := frozenset(token for token, renewed in found.items() if not renewed):
+            raise LeasesLocked(locked, lost)
+        return lost
 
-    def _renew(self, tokens: Sequence[Token]) -> set[Token]:
+    def _renew(self, tokens: Sequence[Token]) -> dict[Token, bool]:
+        """One lane that somebody else has locked for long must not cost the others their leases."""
         if self._link is None or self._link.closed:
             self._link = connect_blocking(self._url)
-        cursor = self._link.execute(sql.RENEW.encode(), [Int8s(tokens), self._lease], prepare=True)
-        return {Token(token) for (token,) in cursor.fetchall()}
+            self._link.execute(sql.RENEW_PATIENCE.encode())
+        given = [Int8s(tokens), self._lease]
+        try:
+            cursor = self._link.execute(sql.RENEW.encode(), given, prepare=True)
+        except psycopg.errors.LockNotAvailable:
+            cursor = self._link.execute(sql.RENEW_UNLOCKED.encode(), given, prepare=True)
+        return {Token(token): renewed for token, renewed in cursor.fetchall()}
 
     def close(self) -> None:
         if self._link is not None:

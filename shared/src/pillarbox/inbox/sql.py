@@ -15,6 +15,7 @@ PING = "SELECT 1"
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))"
 
 # Lanes are counted before the rows get their numbers (the gate), so a lane's numbers are in order of commit.
+# The gate also brings the numbers up to now, as a restored database would give old ones out again.
 ACCEPT = """
 WITH came AS MATERIALIZED (
     SELECT c.bot_id, c.update_id, c.digest, c.lane COLLATE "C" AS lane, c.kind, c.chat_id, c.user_id, c.body,
@@ -40,7 +41,7 @@ WITH came AS MATERIALIZED (
 ), stored AS (
     INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, body)
     SELECT bot_id, lane, update_id, kind, chat_id, user_id, body
-    FROM new, (SELECT count(*) FROM grown) AS gate ORDER BY n
+    FROM new, (SELECT count(*), inbox_advance() FROM grown) AS gate ORDER BY n
 )
 SELECT n, known FROM new
 """
@@ -56,20 +57,28 @@ SELECT * FROM inbox_run_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $
 READ_FSM = "SELECT * FROM inbox_read_fsm($1, $2)"
 WRITE_FSM = "SELECT inbox_write_fsm($1, $2, $3, $4, $5, $6)"
 
-RENEW = """
+# Every token whose lane is there, and whether it is renewed: false where somebody else has locked it.
+_RENEW = """
 WITH held AS MATERIALIZED (
-    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE
+    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE {how}
+), renewed AS (
+    UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
+    FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
+    RETURNING l.token
 )
-UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
-FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
-RETURNING l.token
+SELECT token, true FROM renewed UNION ALL
+SELECT l.token, false FROM lanes l
+WHERE l.token = ANY ($1::bigint[]) AND NOT EXISTS (SELECT 1 FROM renewed r WHERE r.token = l.token)
 """
+RENEW = _RENEW.format(how="")
+RENEW_UNLOCKED = _RENEW.format(how="SKIP LOCKED")
+RENEW_PATIENCE = "SET lock_timeout = '500ms'"
 
 # A commit that notifies is not waited for: it is a hint, and stands outside every transaction with data.
 NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('pillarbox', '')"
 LISTEN = "LISTEN pillarbox"
 
-RELAY = "SELECT * FROM inbox_relay($1::int4)"
+RELAY = "SELECT * FROM inbox_relay($1::int4, $2::bigint)"
 
 MATCHING = f"""
     ($5::timestamptz IS NULL OR failed_at >= $5) AND ($6::timestamptz IS NULL OR failed_at < $6)
@@ -100,7 +109,7 @@ WITH picked AS MATERIALIZED ({FAILED_BATCH}), back AS (
 ), stored AS (
     INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, body)
     SELECT bot_id, lane, update_id, kind, chat_id, user_id, body
-    FROM back, (SELECT count(*) FROM grown) AS gate ORDER BY row_id
+    FROM back, (SELECT count(*), inbox_advance() FROM grown) AS gate ORDER BY row_id
 ), noted AS (
     INSERT INTO audit (bot_id, update_id, row_id, by, action)
     SELECT bot_id, update_id, row_id, $4::text, 'retry' FROM back ORDER BY row_id

@@ -167,7 +167,8 @@ class Turn:
     """`lost`: tokens that were no longer held. `failed`: updates that this turn put on the failed list, those
     that ran too often included. `suspects`: some wait for a process that runs nothing else. `stale`: finishes
     that changed nothing, as another had written their FSM state; the updates run again. `given_up`: retried
-    too often, and failed."""
+    too often, and failed. `locked`: ends that are not written, as somebody else's transaction holds their
+    lane; they are to be shown again."""
 
     leases: list[Lease]
     lost: frozenset[Token] = frozenset()
@@ -175,6 +176,7 @@ class Turn:
     suspects: bool = False
     stale: frozenset[Token] = frozenset()
     given_up: frozenset[Token] = frozenset()
+    locked: frozenset[Token] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

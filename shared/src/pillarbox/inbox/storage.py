@@ -47,7 +47,8 @@ class Renewer(Protocol):
     def renew(self, tokens: Sequence[Token]) -> frozenset[Token]:
         """Prolongs each lease to a full LEASE from now; returns the tokens that are no longer held.
 
-        Raises StorageUnavailable when it is unknown; the caller then counts from its last success.
+        Raises StorageUnavailable when it is unknown; the caller then counts from its last success. Where that
+        is so for some of them only, LeasesLocked names those; the others are renewed, or lost.
         """
 
     def close(self) -> None: ...

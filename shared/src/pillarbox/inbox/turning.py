@@ -1,9 +1,11 @@
 """A turn in the words of `inbox_turn`, and its answer in ours."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pillarbox.errors import StorageLocked, StorageUnavailable
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 from pillarbox.inbox import fsm as states
 from pillarbox.inbox import sql
@@ -41,6 +43,23 @@ class Turns:
         self._uncounting = False
 
     async def turn(self, ends: Sequence[End], slots: int, suspects: bool, fsm: bool) -> Turn:
+        """A lane that somebody else has locked is found by halves, and keeps only its own end."""
+        try:
+            return await self._turn(ends, slots, suspects, fsm)
+        except StorageLocked:
+            if not ends:
+                raise
+            if len(ends) == 1:
+                return Turn([], locked=frozenset({ends[0].token}))
+        half = len(ends) // 2
+        first = await self.turn(ends[:half], 0, False, fsm)
+        try:
+            second = await self.turn(ends[half:], slots, suspects, fsm)
+        except StorageUnavailable:
+            second = Turn([], locked=frozenset(end.token for end in ends[half:]))
+        return _both(first, second)
+
+    async def _turn(self, ends: Sequence[End], slots: int, suspects: bool, fsm: bool) -> Turn:
         now = self._clock()
         rescue = now >= self._rescue_at
         if rescue:
@@ -55,6 +74,19 @@ class Turns:
         else:
             rows = await self._pool.execute(sql.TURN, given)
         return _turn(rows)
+
+
+def _both(first: Turn, second: Turn) -> Turn:
+    """`first` has leased nothing."""
+    return replace(
+        second,
+        lost=first.lost | second.lost,
+        failed=first.failed + second.failed,
+        suspects=first.suspects or second.suspects,
+        stale=first.stale | second.stale,
+        given_up=first.given_up | second.given_up,
+        locked=first.locked | second.locked,
+    )
 
 
 def _is_decided_first(end: End) -> bool:
