@@ -17,7 +17,7 @@ from aiogram.types import BufferedInputFile, CallbackQuery, ErrorEvent, Message
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId, RowId, Token, UpdateId
 from pillarbox.inbox import End, Failed, Finished, Later, Lease, Retried
-from pillarbox_dispatcher import Outbox, RetryUpdate, handlers
+from pillarbox_dispatcher import Outbox, RetryUpdate, cancels, handlers
 from pillarbox_dispatcher.passing import Passing, types
 from pillarbox_dispatcher.runs import Runs
 from tests.support.updates import callback, message
@@ -271,9 +271,56 @@ async def test_only_being_cancelled_from_outside_leaves_no_end() -> None:
 
     task = asyncio.create_task(end_of(of(waits)))
     await asyncio.sleep(0.01)
-    task.cancel()
+    cancels.cancel(task)
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def cancels_itself_and_waits(message: Message) -> None:
+    cancel_this_task()
+    await asyncio.sleep(60)
+
+
+async def cancels_itself_at_its_end(message: Message) -> None:
+    cancel_this_task()
+
+
+async def is_cancelled_by_a_helper(message: Message) -> None:
+    asyncio.get_running_loop().call_soon(cancel_this_task, asyncio.current_task())
+    await asyncio.sleep(60)
+
+
+def cancel_this_task(task: "asyncio.Task[Any] | None" = None) -> None:
+    task = task or asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+@pytest.mark.parametrize(
+    "handler", [cancels_itself_and_waits, cancels_itself_at_its_end, is_cancelled_by_a_helper]
+)
+async def test_a_run_that_somebody_else_has_cancelled_fails(handler: Handler) -> None:
+    task = asyncio.create_task(end_of(of(handler)))
+    end = await task
+    assert isinstance(end, Failed)
+    assert end.error.startswith("CancelledError: the handler was cancelled")
+
+
+class _Exits(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit(), _Exits()], ids=lambda e: type(e).__name__
+)
+async def test_what_would_end_a_process_fails_its_update_alone(error: BaseException) -> None:
+    async def answer(message: Message) -> None:
+        raise error
+
+    end = await end_of(of(answer))
+    assert isinstance(end, Failed)
+    assert end.error.startswith(type(error).__name__)
 
 
 async def test_no_log_holds_what_people_wrote(capsys: pytest.CaptureFixture[str], caplog: Any) -> None:

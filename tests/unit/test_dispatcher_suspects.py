@@ -46,8 +46,23 @@ def test_afterwards_the_others_get_as_much_time_as_it_took(suspects: Suspects, c
     suspects.end(Token(1))
     assert not suspects.is_running()
     assert not suspects.wanted()
-    assert clock.asked_again == [5.0]
+    assert clock.asked_again == [10.0, 5.0]
     clock.now += 5
+    assert suspects.wanted()
+
+
+def test_a_slow_one_stops_the_others_no_longer_than_the_bound(suspects: Suspects, clock: Clock) -> None:
+    suspects.seen(True)
+    assert suspects.wanted()
+    suspects.start(Token(1))
+    clock.now += 9
+    assert suspects.is_alone()
+    clock.now += 2
+    assert not suspects.is_alone()
+    assert suspects.is_running()
+    assert not suspects.wanted()
+    clock.now += 100
+    suspects.end(Token(1))
     assert suspects.wanted()
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from pillarbox_dispatcher import cancels
+
 
 class HandlerTimeout(TimeoutError):
     """The handlers of one update took longer than HANDLER_TIMEOUT."""
@@ -22,8 +24,8 @@ class Deadline:
             self._task.cancel()
 
     def was_why(self) -> bool:
-        """Whether it, and nobody else, cancelled the task; the task then goes on."""
-        return self._passed and self._task is not None and self._task.cancelling() == 1
+        """Whether the task is cancelled by it, and not by the dispatcher's stop; the task then goes on."""
+        return self._passed and not cancels.is_ours()
 
     def end(self) -> None:
         if self._timer is not None:

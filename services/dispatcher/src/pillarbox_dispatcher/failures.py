@@ -20,9 +20,10 @@ _OTHERS = tuple(
 )
 
 
-def describe(error: BaseException) -> str:
-    """One text for the failed list. It may hold what a person wrote: never log it."""
-    text = f"{type(error).__qualname__}: {_message(error)}".rstrip(": ")
+def describe(error: BaseException, message: str = "") -> str:
+    """One text for the failed list, with `message` where it has none. It may hold what a person wrote: never
+    log it."""
+    text = f"{type(error).__qualname__}: {_message(error) or message}".rstrip(": ")
     where = place(error)
     return _storable(f"{text} at {where}" if where else text)
 
@@ -64,7 +65,7 @@ def _is_users(filename: str) -> bool:
 def _message(error: BaseException) -> str:
     try:
         message = str(error)
-    except Exception:
+    except BaseException:  # it is the handler's own code
         return ""
     return TOKEN.sub("***", message[:MAX_MESSAGE])
 

@@ -23,6 +23,9 @@ from pillarbox_dispatcher.watchdog import Watchdog
 TURNS = 2
 POLL = 1.0
 SETTLE = 2.0
+AGAIN = 1.0
+MOST_BYTES = 8 << 20
+"""Of outboxes and FSM data in one turn, so that it ends within its deadline."""
 
 log = get_logger()
 Handle = Callable[[Lease], Coroutine[Any, Any, End]]
@@ -62,6 +65,8 @@ class Lanes:
         self._longest = longest
         self._runs = Underway()
         self._ends: list[End] = []
+        self._locked: list[End] = []
+        self._locked_until = float("-inf")
         self._in_turns = 0
         self._due = True
         self._stopping = False
@@ -113,8 +118,8 @@ class Lanes:
 
     async def _flush(self, turns: list["asyncio.Task[None]"]) -> None:
         _, late = await asyncio.wait(turns, timeout=SETTLE)
-        if self._ends:
-            log.error("ends are not written, their updates run again elsewhere", ends=len(self._ends))
+        if left := self._ends + self._locked:
+            log.error("ends are not written, their updates run again elsewhere", ends=len(left))
         for turn in late:
             turn.cancel()
 
@@ -138,6 +143,7 @@ class Lanes:
             if run.since < before and run.cancelled is None:
                 self._runs.disown(run)
                 self._suspects.end(run.lease.token)
+                self._watchdog.over(run.lease.token)
                 log.error("a handler cannot be cancelled, its update has failed", lane=run.lease.lane)
                 metrics.updates.add(run.lease.bot_id, "timeout")
                 error = f"HandlerTimeout: longer than {self._longest:g} s, and it cannot be cancelled"
@@ -172,23 +178,39 @@ class Lanes:
         """The next turn's ends, its free slots, and whether a suspect may take one; None when all is done."""
         while True:
             suspects, slots = self._suspects.wanted(), self._free_slots()
+            if self._locked and self._clock() >= self._locked_until:
+                ends, self._locked = self._locked, []
+                self._in_turns += len(ends)
+                return ends, 0, False
             if self._ends or (slots and (self._due or suspects)):
-                ends, self._ends, self._due = self._ends, [], self._due and not slots
+                ends, self._due = self._few_enough(), self._due and not slots
                 self._in_turns += max(len(ends), slots)
                 return ends, slots, suspects and slots > 0
-            if self._stopping and not self._runs and not self._in_turns:
+            if self._stopping and not self._runs and not self._in_turns and not self._locked:
                 self._wake.set()
                 return None
             self._wake.clear()
             await self._wake.wait()
 
+    def _few_enough(self) -> list[End]:
+        """The first ends, as many as one turn can write in time."""
+        size = 0
+        for count, end in enumerate(self._ends):
+            size += _size(end)
+            if size > MOST_BYTES and count:
+                break
+        else:
+            count = len(self._ends)
+        ends, self._ends = self._ends[:count], self._ends[count:]
+        return ends
+
     def _free_slots(self) -> int:
         """The places of runs that end with this turn are free again with it."""
-        if self._stopping or self._suspects.is_running():
+        if self._stopping or self._suspects.is_alone():
             return 0
         if self._suspects.wanted():
             return 0 if self._runs or self._in_turns or self._ends else 1
-        free = self._concurrency - len(self._runs) - self._in_turns
+        free = self._concurrency - len(self._runs) - self._in_turns - len(self._locked)
         return max(0, min(free, -(-self._concurrency // self._turns_at_once)))
 
     async def _turn(self, ends: list[End], slots: int, suspects: bool) -> Turn:
@@ -216,6 +238,8 @@ class Lanes:
 
     def _settle(self, ends: list[End], slots: int, turn: Turn, started: float) -> None:
         self._in_turns -= max(len(ends), slots)
+        if turn.locked:
+            ends = self._without_locked(ends, turn.locked)
         for end in ends:
             if not isinstance(end, Uncounted):
                 self._watchdog.drop(end.token)
@@ -240,6 +264,15 @@ class Lanes:
             self._due = True
         self._wake.set()
 
+    def _without_locked(self, ends: list[End], locked: frozenset[Token]) -> list[End]:
+        """What is locked is shown again in a turn of its own: to find it costs the others time."""
+        log.warning("ends wait: somebody else's transaction holds their lanes", ends=len(locked))
+        self._locked += [end for end in ends if end.token in locked]
+        self._locked_until = self._clock() + AGAIN
+        self._look_in(AGAIN)
+        self._look()
+        return [end for end in ends if end.token not in locked]
+
     def _start(self, lease: Lease, since: float) -> None:
         self._watchdog.hold(lease.token, since)
         if self._stopping:
@@ -255,6 +288,7 @@ class Lanes:
         if (run := self._runs.pop(token, task)) is None:
             return
         self._suspects.end(token)
+        self._watchdog.over(token)
         if run.cancelled == "lost":
             metrics.updates.add(run.lease.bot_id, "lost")
         else:
@@ -263,14 +297,23 @@ class Lanes:
 
     def _end_of(self, run: Run) -> End:
         """A handler that falls over our own stop has not failed: its run is given back."""
-        end = None if run.task.cancelled() else _result(run)
-        if end is None or (run.cancelled == "stop" and isinstance(end, Failed)):
+        end = _result(run)
+        if run.cancelled == "stop" and isinstance(end, Failed):
             metrics.updates.add(run.lease.bot_id, "released")
             return Released(run.lease.token)
         return end
 
 
+def _size(end: End) -> int:
+    if not isinstance(end, Finished):
+        return 0
+    return sum(map(len, end.outbox)) + sum(len(write.data or b"") for write in end.fsm)
+
+
 def _result(run: Run) -> End:
+    """A run that was cancelled, and not by us, has failed: it would be the same again and again."""
+    if run.task.cancelled():
+        return Failed(run.lease.token, "CancelledError: the handler was cancelled")
     if (error := run.task.exception()) is None:
         return run.task.result()
     log.error("a run broke", exc_info=error)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pillarbox.ids import BotId
 from pillarbox.inbox import End, Failed, Finished, FsmKey, Later, Lease
 from pillarbox.telemetry import get_logger
-from pillarbox_dispatcher import metrics
+from pillarbox_dispatcher import cancels, metrics
 from pillarbox_dispatcher.current import Current, running
 from pillarbox_dispatcher.deadline import Deadline, HandlerTimeout
 from pillarbox_dispatcher.failures import describe, place, unreadable
@@ -38,7 +38,7 @@ class _Unreadable(Exception):
 class Runs:
     """Runs the handlers of leased updates and says how each run ended.
 
-    `handle` returns an end for whatever its handlers do; only being cancelled from outside leaves it without.
+    `handle` returns an end for whatever its handlers do; only being cancelled by `cancels` leaves it without.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Runs:
                 result = await self._feed(lease, bot, run.outbox)
             if isinstance(result, TelegramMethod):
                 run.outbox.add(result)
+            await cancels.let_pending_through()
         except _Unreadable as error:
             return self._failed(lease, error, "unreadable", str(error))
         except RetryUpdate as again:
@@ -86,10 +87,10 @@ class Runs:
         except CancelHandler:
             result = None
         except asyncio.CancelledError as error:
-            if _cancelled_from_outside():
+            if cancels.is_ours():
                 raise
-            return self._failed(lease, error, "failed", describe(error))
-        except (Exception, SystemExit) as error:
+            return self._failed(lease, error, "failed", describe(error, "the handler was cancelled"))
+        except BaseException as error:  # SystemExit and the like, too, are of this update alone
             if self._passing.takes(error):
                 return self._retried(lease, error)
             outcome = "timeout" if isinstance(error, HandlerTimeout) else "failed"
@@ -148,8 +149,3 @@ def _update(body: bytes, bot: Bot) -> Update:
         return Update.model_validate_json(body, context={"bot": bot})
     except ValidationError as error:
         raise _Unreadable(unreadable(error)) from None
-
-
-def _cancelled_from_outside() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -1,6 +1,8 @@
 """When a suspect's turn comes: it runs alone, so that it can take no other update down with it.
 
-The other lanes run out first, as long as there is patience, and afterwards get as much time as that took.
+The other lanes run out first, as long as there is patience, and afterwards get as much time as that took. One
+that runs for `patience` and has not ended its process by then is slow, not deadly: the others start again
+beside it.
 """
 
 from collections.abc import Callable
@@ -17,13 +19,19 @@ class Suspects:
         self._again = again
         self._clock = clock
         self._patience = patience
+        self._alone = patience
         self._waiting = False
         self._not_before = clock()
         self._since: float | None = None
         self._running: Token | None = None
+        self._started = clock()
 
     def is_running(self) -> bool:
         return self._running is not None
+
+    def is_alone(self) -> bool:
+        """Nothing may start beside the one that runs."""
+        return self.is_running() and self._clock() < self._started + self._alone
 
     def seen(self, waiting: bool) -> None:
         """What the last turn saw in the inbox."""
@@ -34,7 +42,7 @@ class Suspects:
     def wanted(self) -> bool:
         """Nothing new may start now; once nothing runs, a suspect is claimed."""
         now = self._clock()
-        if not self._waiting or now < self._not_before:
+        if not self._waiting or self.is_running() or now < self._not_before:
             return False
         if self._since is None:
             self._since = now
@@ -44,7 +52,8 @@ class Suspects:
         return self._since is not None
 
     def start(self, token: Token) -> None:
-        self._running = token
+        self._running, self._started = token, self._clock()
+        self._again(self._alone)
 
     def asked(self) -> None:
         """A turn is over that might have claimed one."""
@@ -54,9 +63,10 @@ class Suspects:
     def end(self, token: Token) -> None:
         if token == self._running:
             self._running = None
-            self._yield(self._clock())
+            self._yield(min(self._clock(), self._started + self._alone))
 
-    def _yield(self, now: float) -> None:
-        pause = max(PAUSE, now - (now if self._since is None else self._since))
-        self._not_before, self._since = now + pause, None
-        self._again(pause)
+    def _yield(self, free: float) -> None:
+        """`free`: since when the others may start again."""
+        pause = max(PAUSE, free - (free if self._since is None else self._since))
+        self._not_before, self._since = free + pause, None
+        self._again(max(PAUSE, self._not_before - self._clock()))

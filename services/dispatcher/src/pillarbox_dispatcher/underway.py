@@ -7,6 +7,7 @@ from typing import Literal
 
 from pillarbox.ids import Token
 from pillarbox.inbox import End, Lease
+from pillarbox_dispatcher import cancels
 
 Why = Literal["lost", "stop"]
 
@@ -21,7 +22,7 @@ class Run:
     def cancel(self, why: Why) -> None:
         if self.cancelled is None:
             self.cancelled = why
-            self.task.cancel()
+            cancels.cancel(self.task)
 
 
 class Underway:
@@ -51,7 +52,7 @@ class Underway:
     def disown(self, run: Run) -> None:
         del self._runs[run.lease.token]
         self._unwilling.add(run.task)
-        run.task.cancel()
+        cancels.cancel(run.task)
 
     @property
     def endless(self) -> int:
@@ -62,7 +63,7 @@ class Underway:
         for run in self:
             run.cancel("stop")
         for task in self._unwilling:
-            task.cancel()
+            cancels.cancel(task)
 
     async def wait(self, seconds: float) -> None:
         if tasks := [*(run.task for run in self), *self._unwilling]:

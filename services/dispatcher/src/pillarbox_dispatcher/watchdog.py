@@ -5,12 +5,13 @@ that blocks, and past the limit ends the process: a supervisor starts it again, 
 """
 
 import asyncio
+import contextvars
 import os
 import threading
 import time
 from collections.abc import Callable
 
-from pillarbox.errors import StorageUnavailable
+from pillarbox.errors import LeasesLocked, StorageUnavailable
 from pillarbox.ids import Token
 from pillarbox.inbox import Renewer
 from pillarbox.telemetry import get_logger
@@ -50,6 +51,7 @@ class Watchdog:
         self._die = die
         self._tick = min(lease / 12, 1.0)
         self._until: dict[Token, float] = {}
+        self._over: set[Token] = set()
         self._guard = threading.Lock()
         self._stopped = threading.Event()
         self._beats = 0
@@ -60,16 +62,26 @@ class Watchdog:
         with self._guard:
             self._until[token] = since + self._lease
 
+    def over(self, token: Token) -> None:
+        """Its run has ended, and only its end is to be written: it is renewed still, and nobody is told."""
+        with self._guard:
+            if token in self._until:
+                self._over.add(token)
+
     def drop(self, token: Token) -> None:
         with self._guard:
             self._until.pop(token, None)
+            self._over.discard(token)
 
     async def run(self, lost: Lost) -> None:
         """Until it is cancelled. `lost` is told which leases another has, or were not renewed in time."""
         self._lost = lost
         loop, loop_thread = asyncio.get_running_loop(), threading.get_ident()
         self._thread = threading.Thread(
-            target=self._watch, args=(loop, loop_thread), name="leases", daemon=True
+            target=contextvars.copy_context().run,  # what names the service in each line
+            args=(self._watch, loop, loop_thread),
+            name="leases",
+            daemon=True,
         )
         self._thread.start()
         try:
@@ -90,6 +102,7 @@ class Watchdog:
     def _forget(self, tokens: frozenset[Token], why: str) -> None:
         with self._guard:
             held = frozenset(token for token in tokens if self._until.pop(token, None) is not None)
+            held, self._over = held - self._over, self._over - held
         if held:
             log.warning("leases lost", leases=len(held), reason=why)
             self._lost(held)
@@ -120,8 +133,9 @@ class Watchdog:
         lost = renewals.renew(tokens)
         if lost is None:
             return
+        kept = set(tokens) - lost - renewals.locked
         with self._guard:
-            self._until.update({t: asked + self._lease for t in tokens if t in self._until and t not in lost})
+            self._until.update({token: asked + self._lease for token in kept if token in self._until})
         if lost and not self._stopped.is_set():
             loop.call_soon_threadsafe(self._forget, lost, "another dispatcher has them")
 
@@ -136,15 +150,21 @@ class _Renewals:
         self._renewer: Renewer | None = None
         self._next = clock() + every
         self._failing = False
+        self.locked: frozenset[Token] = frozenset()
 
     def renew(self, tokens: list[Token]) -> frozenset[Token] | None:
-        """The lost ones; None when nothing was asked or nothing is known."""
+        """The lost ones; None when nothing was asked or nothing is known. Of `locked`, too, nothing is."""
         asked = self._clock()
         if asked < self._next:
             return None
+        self.locked = frozenset()
         try:
             self._renewer = self._renewer or self._connect()
             lost = self._renewer.renew(tokens) if tokens else frozenset()
+        except LeasesLocked as error:
+            self._failed(error)
+            self.locked = error.locked
+            return error.lost
         except StorageUnavailable as error:
             self._failed(error)
             return None
