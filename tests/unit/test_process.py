@@ -6,6 +6,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
+
+import pytest
 
 PROGRAM = """
 import asyncio
@@ -67,3 +70,32 @@ async def test_sigterm_sets_stop() -> None:
     child.send_signal(signal.SIGTERM)
     rest = await child.stdout.read()
     assert (rest, await child.wait()) == (b"down\n", 0)
+
+
+SWALLOWS = """
+async def swallows():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+left = asyncio.create_task(swallows())
+await asyncio.sleep(0)
+"""
+SLEEPS = """
+import time
+left = asyncio.create_task(asyncio.to_thread(time.sleep, 60))
+await asyncio.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("left", [SWALLOWS, SLEEPS], ids=["a task", "a thread"])
+@pytest.mark.parametrize(
+    ("end", "code"), [("", 0), ("raise SettingError('PORT: taken')", 2), ("raise OSError", 1)]
+)
+def test_what_is_left_behind_does_not_hold_the_process(left: str, end: str, code: int) -> None:
+    began = time.monotonic()
+    done = run(f"{left}\n{end}")
+    assert (done.returncode, time.monotonic() - began < 20) == (code, True)
+    assert "ending the process with work in it" in done.stderr
+    assert "swallows at <string>:" in done.stderr or "uvloop_0 at " in done.stderr

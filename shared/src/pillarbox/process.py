@@ -14,6 +14,7 @@ from typing import NoReturn, TypeVar
 from pillarbox import settings as settings_module
 from pillarbox import telemetry
 from pillarbox.errors import PillarboxError, SettingError
+from pillarbox.leaving import leave_in_time
 from pillarbox.settings import Settings
 
 S = TypeVar("S", bound=Settings)
@@ -21,42 +22,56 @@ Main = Callable[[S, asyncio.Event], Awaitable[None]]
 
 
 def run(service: str, settings: type[S], main: Main[S]) -> NoReturn:
-    """Runs `main(settings, stop)` to its end; SIGTERM and SIGINT set `stop`, and `main` returns by itself."""
+    """Runs `main(settings, stop)` to its end; SIGTERM and SIGINT set `stop`, and `main` returns by itself.
+
+    Tasks and threads that others left behind may then hold the process for a few seconds, and no longer.
+    """
+    runner = _runner()
+    code = _code(service, runner, settings, main)
+    leave_in_time(runner.get_loop(), code)
+    runner.close()
+    raise SystemExit(code)
+
+
+def _code(service: str, runner: asyncio.Runner, settings: type[S], main: Main[S]) -> int:
     try:
         loaded = settings_module.load(settings)
         telemetry.configure(service, loaded.log_format, loaded.log_level)
-        _loop(main, loaded)
+        runner.run(_until_stopped(main, loaded))
     except PillarboxError as error:
         print(f"{service}: {error}", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2 if isinstance(error, SettingError) else 1) from None
+        return 2 if isinstance(error, SettingError) else 1
+    except Exception as error:
+        return _code_of(service, error)
     except BaseExceptionGroup as group:
-        _setting_error_of(service, group)
-        raise
-    raise SystemExit(0)
+        return _code_of(service, group)
+    return 0
 
 
-def _setting_error_of(service: str, group: BaseExceptionGroup[BaseException]) -> None:
-    wrong = group.subgroup(SettingError)
-    if wrong is not None:
-        error: BaseException = wrong
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        print(f"{service}: {error}", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2) from None
+def _code_of(service: str, error: BaseException) -> int:
+    wrong = error.subgroup(SettingError) if isinstance(error, BaseExceptionGroup) else None
+    if wrong is None:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    first: BaseException = wrong
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    print(f"{service}: {first}", file=sys.stderr)  # noqa: T201
+    return 2
 
 
-def _loop(main: Main[S], settings: S) -> None:
+def _runner() -> asyncio.Runner:
     import uvloop
 
-    async def body() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await main(settings, stop)
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(body())
+
+async def _until_stopped(main: Main[S], settings: S) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await main(settings, stop)
 
 
 def freeze() -> None:
