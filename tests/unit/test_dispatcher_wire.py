@@ -32,6 +32,7 @@ from aiogram.types import (
 
 from pillarbox.errors import MessageRefused
 from pillarbox_dispatcher import Outbox
+from pillarbox_dispatcher.outbox import MOST_BYTES, MOST_MESSAGES, OutboxFull
 from pillarbox_dispatcher.wire import UploadRefused, params
 
 BOT = Bot("42:" + "a" * 35, default=DefaultBotProperties(parse_mode=ParseMode.HTML))
@@ -138,3 +139,18 @@ def test_what_the_outbox_does_not_take(given: Any, error: type[Exception], text:
     with pytest.raises(error, match=text):
         outbox.add(given)
     assert outbox.elements() == ()
+
+
+def test_one_run_queues_no_more_than_its_finish_can_write() -> None:
+    many, large = Outbox(BOT), Outbox(BOT)
+    small, big = SendMessage(chat_id=7, text="x"), SendMessage(chat_id=7, text="x" * 900_000)
+    for _ in range(MOST_MESSAGES):
+        many.add(small)
+    with pytest.raises(OutboxFull, match="10000 messages of 16 MiB"):
+        many.add(small)
+    for _ in range(MOST_BYTES // 900_100):
+        large.add(big)
+    with pytest.raises(OutboxFull):
+        large.add(big)
+    large.clear()
+    large.add(big)

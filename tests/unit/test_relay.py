@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
+
 from pillarbox.errors import QueueUnavailable
 from pillarbox.ids import BotId, RowId
 from pillarbox.inbox import OutboxRow
-from pillarbox.outbound.lanes import Filing
+from pillarbox.outbound.lanes import Filed, Filing
+from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.relay import Relay
 from tests.support.memory_inbox import MemoryInbox
 
@@ -18,11 +21,13 @@ class Filings:
     def __init__(self) -> None:
         self.came: list[str | None] = []
         self.fails: list[Exception] = []
+        self.repeats = 0
 
-    async def file(self, filings: Sequence[Filing]) -> None:
+    async def file(self, filings: Sequence[Filing]) -> Filed:
         if self.fails:
             raise self.fails.pop()
         self.came += [filing.id for filing in filings]
+        return Filed(len(filings) - self.repeats, self.repeats)
 
 
 def row(number: int, n: int = 0) -> OutboxRow:
@@ -80,3 +85,13 @@ async def test_outages_and_bugs_are_tried_again_and_nothing_is_lost() -> None:
         relay.ring()
         await until(lambda: filings.came == ["42:7:0"])
     assert inbox.outbox == []
+
+
+async def test_what_the_queue_had_already_is_counted_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    inbox, filings = MemoryInbox(), Filings()
+    before, relayed = metrics.relay_repeats._value.get(), metrics.relayed._value.get()
+    filings.repeats = 1
+    inbox.outbox += [row(7), row(8)]
+    await Relay(inbox, filings).drain()
+    assert (metrics.relay_repeats._value.get(), metrics.relayed._value.get()) == (before + 1, relayed + 1)
+    assert "rows=1" in capsys.readouterr().out

@@ -19,6 +19,9 @@ stale_states = Counter(
 )
 given_up = Counter("pillarbox_dispatcher_given_up", "Updates that failed after RETRY_TIMES retries")
 relayed = Counter("pillarbox_dispatcher_relayed", "Rows of outboxes that were filed for the sender")
+relay_repeats = Counter(
+    "pillarbox_dispatcher_relay_repeats", "Rows of outboxes that the queue had already, under the same id"
+)
 mistakes = Counter(
     "pillarbox_dispatcher_mistakes", "Calls that handlers dropped, results that cannot be sent", ["kind"]
 )

@@ -7,7 +7,7 @@ from typing import Protocol
 from pillarbox.backoff import Backoff
 from pillarbox.errors import QueueUnavailable, StorageUnavailable
 from pillarbox.inbox import OutboxRow
-from pillarbox.outbound.lanes import Filing
+from pillarbox.outbound.lanes import Filed, Filing
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.station import Station
@@ -21,7 +21,7 @@ log = get_logger()
 class Lanes(Protocol):
     """What `pillarbox.outbound.lanes.Lanes` does for the relay: an id is filed once."""
 
-    async def file(self, filings: Sequence[Filing], /) -> object: ...
+    async def file(self, filings: Sequence[Filing], /) -> Filed: ...
 
 
 class Relay:
@@ -33,6 +33,7 @@ class Relay:
         self._limit = limit
         self._every = every
         self._rung = asyncio.Event()
+        self._handed: set[str] = set()
 
     def ring(self) -> None:
         self._rung.set()
@@ -58,6 +59,7 @@ class Relay:
         more = True
         while more:
             more = await self._storage.relay(self._file, self._limit) >= self._limit
+            self._handed.clear()
 
     async def _until_rung(self) -> None:
         try:
@@ -70,8 +72,13 @@ class Relay:
 
     async def _file(self, rows: Sequence[OutboxRow]) -> None:
         """A row that is no message becomes a dead one there; it holds up nobody."""
-        await self._lanes.file([Filing(row.body, row.bot_id, row.id) for row in rows])
-        metrics.relayed.inc(len(rows))
+        again = sum(row.id in self._handed for row in rows)
+        self._handed.update(row.id for row in rows)
+        filed = await self._lanes.file([Filing(row.body, row.bot_id, row.id) for row in rows])
+        metrics.relayed.inc(len(rows) - filed.repeats)
+        metrics.relay_repeats.inc(filed.repeats)
+        if filed.repeats > again:
+            log.info("the queue had rows of the outbox already, as after a crash", rows=filed.repeats - again)
 
 
 def _log_failure(error: Exception, backoff: Backoff) -> None:

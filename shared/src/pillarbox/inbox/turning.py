@@ -51,7 +51,8 @@ class Turns:
                 raise
             if len(ends) == 1:
                 return Turn([], locked=frozenset({ends[0].token}))
-        half = len(ends) // 2
+        keeps, ending = divided(ends)
+        ends, half = [*keeps, *ending], (len(keeps) + len(ending)) // 2
         first = await self.turn(ends[:half], 0, False, fsm)
         try:
             second = await self.turn(ends[half:], slots, suspects, fsm)
