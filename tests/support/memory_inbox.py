@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from pillarbox.errors import StorageUnavailable
@@ -32,6 +33,7 @@ class MemoryInbox(MemoryStorage):
         self.uncounted: list[Token] = []
         self.runs: dict[RowId, int] = {}
         self.away = False
+        self.locked: set[str] = set()
         self.turns = 0
         self._rows: dict[Token, RowId] = {}
         self._ids = itertools.count(1)
@@ -76,7 +78,11 @@ class MemoryInbox(MemoryStorage):
         if self.away:
             raise StorageUnavailable("switched off")
         self.turns += 1
-        turn = await super().turn(ends, slots, suspects=suspects)
+        locked = {
+            end.token for end in ends if end.token in self.held and self.held[end.token][1] in self.locked
+        }
+        ends = [end for end in ends if end.token not in locked]
+        turn = replace(await super().turn(ends, slots, suspects=suspects), locked=frozenset(locked))
         for end in ends:
             if isinstance(end, Uncounted):
                 self.uncounted.append(end.token)

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 
 from pillarbox.ids import BotId, Token
-from pillarbox.inbox import End, Failed, Finished, FsmKey, FsmWrite, Later, Lease, Released
+from pillarbox.inbox import End, Failed, Finished, FsmKey, FsmWrite, Later, Lease, Released, Turn
 from pillarbox_dispatcher.lanes import Handle, Lanes
 from pillarbox_dispatcher.watchdog import Watchdog
 from tests.support.memory_inbox import MemoryInbox
@@ -242,6 +242,67 @@ async def test_a_handler_that_cannot_be_cancelled_keeps_neither_its_place_nor_it
     assert isinstance(failed, Failed)
     assert failed.error == "HandlerTimeout: longer than 0.2 s, and it cannot be cancelled"
     assert isinstance(finished, Finished)
+
+
+async def test_an_end_whose_lane_is_locked_waits_alone_and_keeps_its_lease() -> None:
+    inbox = MemoryInbox()
+    inbox.locked = {"chat:1"}
+    for lane in range(10):
+        inbox.put(f"chat:{lane}")
+
+    async def handle(lease: Lease) -> End:
+        return Finished(lease.token, (b"x",))
+
+    async with running(inbox, handle, lease=0.6):
+        await until(lambda: len(inbox.ends) == 9)
+        assert list(inbox.lanes) == [(42, "chat:1")]
+        await asyncio.sleep(1)
+        inbox.locked.clear()
+        await until(lambda: inbox.is_empty)
+    assert len(inbox.ends) == 10
+    assert set(inbox.runs.values()) == {1}
+
+
+async def test_a_turn_writes_no_more_bytes_than_it_has_time_for() -> None:
+    inbox = MemoryInbox()
+    for lane in range(10):
+        inbox.put(f"chat:{lane}")
+    sizes: list[int] = []
+    turn = inbox.turn
+
+    async def noted(ends: Sequence[End], slots: int, **more: bool) -> Turn:
+        sizes.append(sum(len(body) for end in ends if isinstance(end, Finished) for body in end.outbox))
+        return await turn(ends, slots, **more)
+
+    inbox.turn = noted  # type: ignore[method-assign,assignment]
+    started = asyncio.Barrier(10)
+
+    async def handle(lease: Lease) -> End:
+        await started.wait()
+        return Finished(lease.token, (b"x" * 3_000_000,))
+
+    async with running(inbox, handle):
+        await until(lambda: inbox.is_empty)
+    assert max(sizes) == 6_000_000
+    assert sum(sizes) == 30_000_000
+
+
+@pytest.mark.parametrize("how", ["by itself", "by nobody"])
+async def test_a_run_that_is_cancelled_and_not_by_us_fails(how: str) -> None:
+    inbox = MemoryInbox()
+    inbox.put("chat:1")
+
+    async def handle(lease: Lease) -> End:
+        if how == "by nobody":
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return Finished(lease.token)
+
+    async with running(inbox, handle):
+        await until(lambda: inbox.is_empty)
+    assert [type(end) for end in inbox.ends] == [Failed]
 
 
 async def test_who_lost_the_race_for_a_state_runs_again_soon_and_leaves_nothing_else() -> None:

@@ -5,7 +5,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from pillarbox.errors import StorageUnavailable
+import structlog
+
+from pillarbox.errors import LeasesLocked, StorageUnavailable
 from pillarbox.ids import Token
 from pillarbox_dispatcher.watchdog import Watchdog
 
@@ -107,3 +109,40 @@ async def test_an_outage_is_sat_out_while_the_leases_last_and_told_before_they_e
             await asyncio.sleep(0.01)
         assert lost == [1]
         assert time.monotonic() - began < 0.6
+
+
+async def test_a_lease_whose_run_has_ended_is_renewed_and_never_told_as_lost() -> None:
+    """Its end may stand in the database already, before the loop knows."""
+    renewals = Renewals()
+    async with watching(renewals, lease=0.15) as (watchdog, lost):
+        watchdog.hold(Token(1), time.monotonic())
+        watchdog.over(Token(1))
+        await asyncio.sleep(0.3)
+        assert renewals.calls[-1][1] == [1]
+        renewals.lost = frozenset({Token(1)})
+        await asyncio.sleep(0.3)
+        assert lost == []
+
+
+async def test_leases_of_locked_lanes_are_no_ones_but_last_no_longer_than_they_do() -> None:
+    renewals = Renewals()
+    async with watching(renewals, lease=0.6) as (watchdog, lost):
+        for number in (1, 2, 3):
+            watchdog.hold(Token(number), time.monotonic())
+        renewals.error = LeasesLocked(frozenset({Token(1)}), frozenset({Token(2)}))
+        await asyncio.sleep(0.3)
+        assert lost == [2]
+        await asyncio.sleep(0.6)
+        assert lost == [2, 1]
+
+
+async def test_the_thread_names_the_service_in_its_lines() -> None:
+    renewals = Renewals()
+    renewals.error = StorageUnavailable("switched off")
+    with structlog.contextvars.bound_contextvars(service="dispatcher"):
+        seen: list[object] = []
+        renewals.renew = lambda tokens: seen.append(structlog.contextvars.get_contextvars()) or frozenset()  # type: ignore[method-assign,func-returns-value]
+        async with watching(renewals, lease=0.15) as (watchdog, _):
+            watchdog.hold(Token(1), time.monotonic())
+            await asyncio.sleep(0.2)
+    assert seen[0] == {"service": "dispatcher"}

@@ -29,8 +29,8 @@ class Outbox:
     def add(self, method: TelegramMethod[Any]) -> None:
         """Takes a method that was made and not awaited: `outbox.add(message.answer("hi"))`.
 
-        MessageRefused: this method may not be queued. UploadRefused: it brings the bytes of a file. OutboxFull:
-        the run has queued too much.
+        MessageRefused: this method may not be queued. UploadRefused: it brings the bytes of a file.
+        OutboxFull: the run has queued too much.
         """
         if not isinstance(method, TelegramMethod):
             raise TypeError(f"outbox.add takes message.answer(...) and the like, not {type(method).__name__}")
