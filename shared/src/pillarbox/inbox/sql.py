@@ -57,10 +57,18 @@ SELECT * FROM inbox_run_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $
 READ_FSM = "SELECT * FROM inbox_read_fsm($1, $2)"
 WRITE_FSM = "SELECT inbox_write_fsm($1, $2, $3, $4, $5, $6)"
 
-# Every token whose lane is there, and whether it is renewed: false where somebody else has locked it.
-_RENEW = """
+RENEW = """
 WITH held AS MATERIALIZED (
-    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE {how}
+    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE
+)
+UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
+FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
+RETURNING l.token, true
+"""
+# With every token whose lane is there, false where somebody else has locked it.
+RENEW_UNLOCKED = """
+WITH held AS MATERIALIZED (
+    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE SKIP LOCKED
 ), renewed AS (
     UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
     FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
@@ -70,8 +78,6 @@ SELECT token, true FROM renewed UNION ALL
 SELECT l.token, false FROM lanes l
 WHERE l.token = ANY ($1::bigint[]) AND NOT EXISTS (SELECT 1 FROM renewed r WHERE r.token = l.token)
 """
-RENEW = _RENEW.format(how="")
-RENEW_UNLOCKED = _RENEW.format(how="SKIP LOCKED")
 RENEW_PATIENCE = "SET lock_timeout = '500ms'"
 
 # A commit that notifies is not waited for: it is a hint, and stands outside every transaction with data.
