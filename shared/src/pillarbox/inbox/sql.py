@@ -68,7 +68,8 @@ RETURNING l.token, true
 # With every token whose lane is there, false where somebody else has locked it.
 RENEW_UNLOCKED = """
 WITH held AS MATERIALIZED (
-    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE SKIP LOCKED
+    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[])
+    ORDER BY bot_id, lane FOR UPDATE SKIP LOCKED
 ), renewed AS (
     UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
     FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
