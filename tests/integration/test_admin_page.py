@@ -204,7 +204,8 @@ async def test_the_payload_needs_its_right(admin: Admin, postgres_url: str) -> N
     await sign_in(admin, "viewer")
     for path in (PAGE, f"{PAGE}/failed/1"):
         text = await page(admin, path)
-        assert "KeyError at bot.py:31" in text
+        assert "KeyError" in text
+        assert "bot.py:31" in text
         assert "what they wrote" not in text
         assert "in their words" not in text
     await sign_in(admin, "insider")

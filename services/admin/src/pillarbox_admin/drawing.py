@@ -38,7 +38,7 @@ class Drawing:
             "wait": shown.wait,
             "without_place": shown.without_place,
             "type_alone": shown.type_alone,
-            "type_and_place": shown.type_and_place,
+            "place_alone": shown.place_alone,
             "ago": lambda at: shown.ago(self._now(), at),
         }
         self._environment.globals |= {
