@@ -14,6 +14,7 @@ from pillarbox.telemetry import get_logger
 
 SECONDS = 3.0
 """For tasks that are cancelled now, and for threads such as those of `asyncio.to_thread`."""
+MOST = 10
 
 log = get_logger()
 
@@ -32,7 +33,8 @@ def _end(loop: asyncio.AbstractEventLoop, code: int, seconds: float) -> NoReturn
     time.sleep(seconds)
     tasks, threads = _tasks(loop), _threads()
     if tasks or threads:
-        log.error("ending the process with work in it that does not end", tasks=tasks, threads=threads)
+        what = "ending the process with work in it that does not end"
+        log.error(what, tasks=tasks[:MOST], threads=threads[:MOST], all=len(tasks) + len(threads))
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)
