@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from pillarbox.errors import LeasesLocked
+from pillarbox.errors import LeasesLocked, StorageLocked
 from pillarbox.ids import Token
-from pillarbox.inbox import Failed, Finished, Retried
+from pillarbox.inbox import Accepted, Failed, Finished, Retried
 from tests.support.inbox import incoming, opened, query
 
 LOCKED = "chat:3"
@@ -72,3 +72,13 @@ async def test_a_list_that_is_locked_keeps_only_what_goes_there(postgres_url: st
             turn = await inbox.turn([Finished(two), Failed(three, "E"), Finished(four)], 0)
         assert turn.locked == {three}
         assert query(postgres_url, "SELECT count(*) FROM updates") == [(1,)]
+
+
+async def test_the_other_updates_are_accepted(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(3, lane="chat:3")])
+        batch = [incoming(10 + n, lane=f"chat:{n}") for n in range(8)]
+        with held(postgres_url, ONE_LANE), pytest.raises(StorageLocked):
+            await inbox.accept(batch)
+        assert query(postgres_url, "SELECT count(*) FROM updates") == [(8,)]
+        assert (await inbox.accept(batch)).count(Accepted.NEW) == 1

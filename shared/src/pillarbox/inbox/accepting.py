@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pillarbox.errors import StorageRefused
+from pillarbox.errors import StorageLocked, StorageRefused
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Bytes, Int8s, Texts
 from pillarbox.inbox.connections import Pool
@@ -17,28 +17,31 @@ async def accept(pool: Pool, updates: Sequence[Incoming]) -> list[Accepted]:
     for position, update in enumerate(updates):
         if answers[position] is not Accepted.REFUSED:
             first.setdefault(key(update), position)
-    await _store(pool, updates, list(first.items()), answers)
+    if await _store(pool, updates, list(first.items()), answers):
+        raise StorageLocked("somebody else's transaction holds the lane of an update; the others are stored")
     _mark_new_bodies(first, answers)
     return answers
 
 
 async def _store(
     pool: Pool, updates: Sequence[Incoming], batch: list[tuple[Key, int]], answers: list[Accepted]
-) -> None:
+) -> bool:
+    """Whether a lane was locked, and so not all of them are stored."""
     if not batch:
-        return
+        return False
     try:
         stored = await pool.execute(sql.ACCEPT, _parameters(updates, batch))
-    except StorageRefused:
+    except (StorageRefused, StorageLocked) as error:
+        locked = isinstance(error, StorageLocked)
         if len(batch) == 1:
             answers[batch[0][1]] = Accepted.REFUSED
-            return
+            return locked
         half = len(batch) // 2
-        await _store(pool, updates, batch[:half], answers)
-        await _store(pool, updates, batch[half:], answers)
-        return
+        before = await _store(pool, updates, batch[:half], answers)
+        return await _store(pool, updates, batch[half:], answers) or before
     for n, known in stored:
         answers[batch[n - 1][1]] = Accepted.NEW_BODY if known else Accepted.NEW
+    return False
 
 
 def _parameters(updates: Sequence[Incoming], batch: list[tuple[Key, int]]) -> list[Int8s | Bytes | Texts]:

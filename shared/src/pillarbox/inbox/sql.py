@@ -16,13 +16,15 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))"
 
 # Lanes are counted before the rows get their numbers (the gate), so a lane's numbers are in order of commit.
 # The gate also brings the numbers up to now, as a restored database would give old ones out again.
+# Who waits for a stranger's lock holds the lanes that come before it: not for long.
 ACCEPT = """
 WITH came AS MATERIALIZED (
     SELECT c.bot_id, c.update_id, c.digest, c.lane COLLATE "C" AS lane, c.kind, c.chat_id, c.user_id, c.body,
            c.n
     FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
                 $8::bytea[])
-        WITH ORDINALITY AS c(bot_id, update_id, digest, lane, kind, chat_id, user_id, body, n)
+        WITH ORDINALITY AS c(bot_id, update_id, digest, lane, kind, chat_id, user_id, body, n),
+        (SELECT set_config('lock_timeout', '500ms', true)) AS patience
 ), fresh AS (
     INSERT INTO seen (bot_id, update_id, digest)
     SELECT bot_id, update_id, digest FROM came ORDER BY 1, 2, 3
