@@ -11,6 +11,7 @@ from psycopg import sql
 from pillarbox.db.upgrade import PAUSES, upgrade
 from pillarbox.errors import StorageUnavailable
 from pillarbox.inbox import Accepted
+from pillarbox.inbox import sql as statements
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.settings import InboxSettings, load
 from pillarbox_solo.postgres import PostgresServer
@@ -18,6 +19,7 @@ from tests.support.inbox import incoming, query
 
 LOCK_TIMEOUT = 2.0
 BEFORE = "0002"
+ADVANCE = ", inbox_advance()"
 WAITS = """
 SELECT 1 FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'ALTER%'
@@ -59,8 +61,11 @@ class Acceptor:
         self._ended.set()
 
 
-async def test_accepts_go_on_while_a_table_is_busy_and_the_migration_comes_through(old_url: str) -> None:
+async def test_accepts_go_on_while_a_table_is_busy_and_the_migration_comes_through(
+    old_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A transaction of somebody's keeps `lanes`: the migration waits, gives up, and tries again."""
+    monkeypatch.setattr(statements, "ACCEPT", statements.ACCEPT.replace(ADVANCE, ""))  # as the code of before
     acceptor, tries = Acceptor(old_url), []
     async with asyncio.TaskGroup() as group:
         group.create_task(acceptor.run())
