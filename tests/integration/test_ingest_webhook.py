@@ -154,13 +154,13 @@ async def test_the_store_is_down_at_the_start(own_server: PostgresServer) -> Non
 
 
 async def test_a_slow_store(ingest: Ingest, postgres_url: str) -> None:
-    """503 after five seconds; the repeat is no second update."""
+    """503 within five seconds, sooner where it is a lock; the repeat is no second update."""
     assert await ingest.post(update(1)) == 200
     with psycopg.connect(postgres_url) as blocking:
         blocking.execute("SELECT 1 FROM lanes FOR UPDATE")
         started = asyncio.get_running_loop().time()
         assert await asyncio.gather(*(ingest.post(update(n)) for n in range(2, 6))) == [503] * 4
-        assert 4.5 < asyncio.get_running_loop().time() - started < 8
+        assert 0.4 < asyncio.get_running_loop().time() - started < 8
     assert [await ingest.post(update(n)) for n in range(2, 6)] == [200] * 4
     assert query(postgres_url, "SELECT count(*) FROM updates") == [(5,)]
     assert query(postgres_url, "SELECT pending FROM lanes") == [(5,)]
