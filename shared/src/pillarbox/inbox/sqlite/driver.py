@@ -64,6 +64,7 @@ class Driver:
         self._connect = connect
         self._calls: Asked = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._cut: threading.Thread | None = None
 
     async def start(self) -> None:
         """Raises what `connect` raises."""
@@ -71,13 +72,13 @@ class Driver:
         answer: asyncio.Future[None] = loop.create_future()
         ready = _Call(lambda _: None, answer, loop)
         self._calls = queue.SimpleQueue()
-        arguments = (self._calls, ready)
+        arguments = (self._calls, ready, self._cut)
         self._thread = threading.Thread(target=self._serve, args=arguments, name="sqlite", daemon=True)
         self._thread.start()
         try:
             await asyncio.shield(answer)
         except BaseException:
-            self._thread = None
+            self._cut, self._thread = self._thread, None
             self._calls.put(None)  # it may still be opening, for nobody
             raise
 
@@ -121,7 +122,9 @@ class Driver:
 
     # the thread
 
-    def _serve(self, asked: Asked, ready: _Call[None]) -> None:
+    def _serve(self, asked: Asked, ready: _Call[None], cut: threading.Thread | None) -> None:
+        if cut is not None:
+            cut.join()  # two that open one new file at a time are in each other's way
         try:
             db = self._connect(self._path)
         except Exception as error:  # whatever it is, the caller of `start` is told
