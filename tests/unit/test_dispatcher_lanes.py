@@ -274,7 +274,7 @@ async def test_a_turn_writes_no_more_bytes_than_it_has_time_for() -> None:
         sizes.append(sum(len(body) for end in ends if isinstance(end, Finished) for body in end.outbox))
         return await turn(ends, slots, **more)
 
-    inbox.turn = noted  # type: ignore[method-assign,assignment]
+    inbox.turn = noted  # type: ignore[method-assign]
     started = asyncio.Barrier(10)
 
     async def handle(lease: Lease) -> End:
