@@ -14,13 +14,13 @@ TABLES = (
 
 def upgrade() -> None:
     folder = Path(__file__).parent
-    for name in ("r0001_tables.sql", "r0001_turn.sql", "r0001_relay.sql"):
+    for name in ("r0001_tables.sql", "r0001_turn.sql"):
         # Straight to the driver: no `:name` and no `%s` in it is a parameter.
         op.get_bind().connection.cursor().execute((folder / name).read_text(encoding="utf-8"))
 
 
 def downgrade() -> None:
-    op.execute("DROP FUNCTION inbox_relay, inbox_turn, inbox_trim_failed")
+    op.execute("DROP FUNCTION inbox_turn, inbox_trim_failed")
     op.execute("DROP TYPE lane_end")
     for table in TABLES:
         op.execute(f"DROP TABLE {table}")

@@ -32,7 +32,9 @@ $do$;
 ALTER FUNCTION inbox_turn SET lock_timeout = '500ms';
 ALTER FUNCTION inbox_run_turn SET lock_timeout = '500ms';
 
--- As before, but no more than `_bytes` of bodies at once, and in any case one row.
+-- Takes the oldest outbox rows that no other relay has, in order inside a lane: `_limit` rows and `_bytes` of bodies at
+-- most, and in any case one row. They are gone when the caller commits. The second statement sees what other relays
+-- have committed since the first. What stands behind a row that is not ours stays, and comes without its body.
 CREATE FUNCTION inbox_relay(_limit integer, _bytes bigint)
 RETURNS TABLE (r_bot_id bigint, r_lane text, r_row_id bigint, r_n integer, r_body bytea)
 LANGUAGE plpgsql
