@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+import psycopg
+
+from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId, RowId
 from pillarbox.inbox import sql
 from pillarbox.inbox.connections import AsyncLink, Pool, deadline
@@ -45,8 +48,10 @@ async def _pass(pool: Pool, file: File, limit: int) -> tuple[int, int, int]:
             taken, left = await _take(link, limit)
             if taken:
                 await file(taken)
+        except Exception:
+            await _give_back(link)
+            raise
         except BaseException:
-            # What was handed out is handed out again.
             link.pgconn.finish()
             raise
         async with deadline():
@@ -67,3 +72,12 @@ async def _take(link: AsyncLink, limit: int) -> tuple[list[OutboxRow], int]:
         if body is not None
     ]
     return ours, len(found) - len(ours)
+
+
+async def _give_back(link: AsyncLink) -> None:
+    """Handed out again at once: behind a pooler, a closed connection keeps its rows for a while."""
+    try:
+        async with deadline():
+            await link.execute(b"ROLLBACK")
+    except (StorageUnavailable, psycopg.Error):
+        link.pgconn.finish()
