@@ -1,11 +1,13 @@
 """A database that was restored from a backup, beside a Redis that goes on: no number is given out twice."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 
 import psycopg
 import pytest
 
-from pillarbox.inbox import Failed, Finished
+from pillarbox.inbox import Failed, Finished, FsmKey, FsmWrite
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.outbound.connection import connect
 from pillarbox.outbound.lanes import Lanes
@@ -14,6 +16,7 @@ from pillarbox_dispatcher.relay import Relay
 from pillarbox_solo.postgres import PostgresServer
 from tests.support.inbox import BOT, incoming, opened, query
 
+Restore = Callable[[], Awaitable[None]]
 CALL = b'{"method":"sendMessage","params":{"chat_id":%d,"text":"x"}}'
 
 
@@ -22,6 +25,21 @@ def copy(server: PostgresServer, database: str, source: str) -> None:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)'.encode())
         connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{source}"'.encode())
+
+
+@pytest.fixture
+def restore(postgres_server: PostgresServer, postgres_url: str) -> Iterator[Restore]:
+    """The backup is of the moment of the fixture: a database that was migrated and nothing else."""
+    name = postgres_url.rsplit("/", 1)[1].partition("?")[0]
+
+    async def restored() -> None:
+        await asyncio.sleep(0.2)  # a restore takes longer
+        copy(postgres_server, name, "test_backup")
+
+    copy(postgres_server, "test_backup", name)
+    yield restored
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute(b"DROP DATABASE IF EXISTS test_backup WITH (FORCE)")
 
 
 async def answer(inbox: PostgresStorage, numbers: range) -> None:
@@ -87,3 +105,30 @@ async def test_many_at_once_never_go_backwards(postgres_url: str) -> None:
                 )
             )
         assert query(postgres_url, "SELECT count(DISTINCT row_id) FROM updates") == [(1001,)]
+
+
+async def test_a_dispatcher_of_before_ends_no_lease_of_after(postgres_url: str, restore: Restore) -> None:
+    """It runs on, with a token that the database of the backup has not yet given out."""
+    async with opened(postgres_url) as old, opened(postgres_url) as new:
+        await old.accept([incoming(1)])
+        (lost,) = await old.claim(1)
+        await restore()
+        await new.accept([incoming(2)])
+        (lease,) = await new.claim(1)
+        for end in (Finished(lost.token), Failed(lost.token, "E")):
+            assert (await old.turn([end], 0)).lost == {lost.token}
+        assert not await old.uncount(lost.token)
+        with closing(old.renewer()) as renewer:
+            assert renewer.renew([lost.token]) == {lost.token}
+        assert await new.finish(lease.token)
+
+
+async def test_state_that_was_read_before_is_not_that_of_after(postgres_url: str, restore: Restore) -> None:
+    key = FsmKey(BOT, "chat:1")
+    async with opened(postgres_url) as old, opened(postgres_url) as new:
+        assert await old.write_fsm([FsmWrite(key, 0, "before", None)])
+        (lost,) = await old.read_fsm([key])
+        await restore()
+        assert await new.write_fsm([FsmWrite(key, 0, "after", None)])
+        assert not await old.write_fsm([FsmWrite(key, lost.version, "before", None)])
+        assert [value.state for value in await new.read_fsm([key])] == ["after"]

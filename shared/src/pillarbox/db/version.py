@@ -4,7 +4,7 @@ import psycopg
 
 from pillarbox.errors import SettingError
 
-REVISION = "0004"
+REVISION = "0005"
 
 
 def check_revision(found: str | None) -> None:
