@@ -15,13 +15,11 @@ def cancel(run: "asyncio.Task[Any]") -> None:
     run.cancel()
 
 
-def is_ours() -> bool:
-    """Whether the task that asks was cancelled here."""
-    return asyncio.current_task() in _ours
+def is_ours(run: "asyncio.Task[Any]") -> bool:
+    """Whether it was cancelled here."""
+    return run in _ours
 
 
-async def let_pending_through() -> None:
+async def let_through() -> None:
     """A task that has cancelled itself, and did not wait since, is cancelled by this."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling() > 0:
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)

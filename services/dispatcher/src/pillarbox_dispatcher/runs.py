@@ -15,8 +15,8 @@ from pillarbox.ids import BotId
 from pillarbox.inbox import End, Failed, Finished, FsmKey, Later, Lease
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import cancels, metrics
-from pillarbox_dispatcher.current import Current, running
-from pillarbox_dispatcher.deadline import Deadline, HandlerTimeout
+from pillarbox_dispatcher.current import Current
+from pillarbox_dispatcher.deadline import Deadlines, HandlerTimeout
 from pillarbox_dispatcher.failures import describe, place, unreadable
 from pillarbox_dispatcher.feed import Feed
 from pillarbox_dispatcher.outbox import Outbox
@@ -54,6 +54,7 @@ class Runs:
         self._feed_update = Feed(dispatcher)
         self._bots = bots
         self._timeout = timeout
+        self._deadlines = Deadlines(timeout)
         self._max_message = max_message
         self._passing = passing
         self._now = now
@@ -71,15 +72,15 @@ class Runs:
         return end
 
     async def _run(self, lease: Lease, bot: Bot) -> tuple[str, End]:
+        task = _this_task()
         run = Current(Outbox(bot, self._max_message), States())
         if lease.fsm is not None:
             run.states.learn(FsmKey(lease.bot_id, lease.lane), lease.fsm)
         try:
-            with running(run):
-                result = await self._feed(lease, bot, run.outbox)
+            with run:
+                result = await self._feed(lease, bot, run.outbox, task)
             if isinstance(result, TelegramMethod):
                 run.outbox.add(result)
-            await cancels.let_pending_through()
         except _Unreadable as error:
             return self._failed(lease, error, "unreadable", str(error))
         except RetryUpdate as again:
@@ -87,7 +88,7 @@ class Runs:
         except CancelHandler:
             result = None
         except asyncio.CancelledError as error:
-            if cancels.is_ours():
+            if cancels.is_ours(task):
                 raise
             return self._failed(lease, error, "failed", describe(error, "the handler was cancelled"))
         except BaseException as error:  # SystemExit and the like, too, are of this update alone
@@ -98,11 +99,14 @@ class Runs:
         end = Finished(lease.token, run.outbox.elements(), run.states.writes())
         return "unmatched" if result is UNHANDLED else "finished", end
 
-    async def _feed(self, lease: Lease, bot: Bot, outbox: Outbox) -> Any:
+    async def _feed(self, lease: Lease, bot: Bot, outbox: Outbox, task: "asyncio.Task[Any]") -> Any:
         update = _update(lease.body, bot)
-        deadline = Deadline(self._timeout)
+        deadline = self._deadlines.set(task)
         try:
-            return await self._feed_update(bot, update, outbox=outbox)
+            result = await self._feed_update(bot, update, outbox=outbox)
+            if task.cancelling():
+                await cancels.let_through()
+            return result
         except asyncio.CancelledError as error:
             if not deadline.was_why():
                 raise
@@ -142,6 +146,13 @@ def _tell(what: str, lease: Lease, error: BaseException) -> None:
         error=type(error).__qualname__,
         place=place(error),
     )
+
+
+def _this_task() -> "asyncio.Task[Any]":
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a run is a task of its own")
+    return task
 
 
 def _update(body: bytes, bot: Bot) -> Update:
