@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from pillarbox.ids import UpdateId
 from pillarbox.inbox import Finished, OutboxRow
 from pillarbox.inbox.postgres import PostgresStorage
 from tests.support.inbox import incoming, opened, query
@@ -173,3 +174,55 @@ async def test_many_relays_at_once_keep_each_lanes_order(postgres_url: str) -> N
         for number in range(7):
             mine = [key[1:] for key in filed.keys if key[0] == f"chat:{number}"]
             assert mine == sorted(mine)
+
+
+async def test_a_finish_tells_what_is_the_foremost_of_its_lane(postgres_url: str) -> None:
+    """What the turn names may be filed ahead of the relay: nothing older of the lane is in the outbox."""
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(1), incoming(2), incoming(3, lane="chat:7"), incoming(4, lane="chat:8")])
+        leases = {lease.update_id: lease for lease in (await inbox.turn([], 64)).leases}
+        silent, first = Finished(leases[UpdateId(4)].token), Finished(leases[UpdateId(1)].token, (b"a", b"b"))
+        turn = await inbox.turn([Finished(leases[UpdateId(3)].token, (b"c",)), first, silent], 64)
+        assert [(row.lane, row.row, row.n, row.body) for row in turn.foremost] == [
+            ("chat:1", leases[UpdateId(1)].row, 0, b"a"),
+            ("chat:1", leases[UpdateId(1)].row, 1, b"b"),
+            ("chat:7", leases[UpdateId(3)].row, 0, b"c"),
+        ]
+        behind = await inbox.turn([Finished(turn.leases[0].token, (b"d",))], 64)
+        assert behind.foremost == ()
+        filed = Filed()
+        assert await inbox.relay(filed, 10) == 4
+        assert [row.body for row in filed.rows] == [b"a", b"b", b"d", b"c"]
+
+
+async def test_no_early_message_passes_one_that_another_relay_holds(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox, opened(postgres_url) as other:
+        await inbox.accept([incoming(1), incoming(2)])
+        turn = await inbox.turn([], 64)
+        turn = await inbox.turn([Finished(turn.leases[0].token, (b"a",))], 64)
+        held = Filed(asyncio.Event())
+        relay = asyncio.create_task(other.relay(held, 10))
+        await held.begun.wait()
+        turn = await inbox.turn([Finished(turn.leases[0].token, (b"b",))], 64)
+        assert turn.foremost == ()
+        assert held._gate is not None
+        held._gate.set()
+        assert await relay == 1
+
+
+async def test_where_many_finish_at_once_none_is_named(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(n, lane=f"chat:{n}") for n in range(20)])
+        turn = await inbox.turn([], 64)
+        turn = await inbox.turn([Finished(lease.token, (b"a",)) for lease in turn.leases], 64)
+        assert turn.foremost == ()
+
+
+async def test_an_end_that_was_lost_or_undone_names_nothing(postgres_url: str) -> None:
+    async with opened(postgres_url) as inbox:
+        await inbox.accept([incoming(1)])
+        (lease,) = (await inbox.turn([], 64)).leases
+        await inbox.finish(lease.token)
+        turn = await inbox.turn([Finished(lease.token, (b"a",))], 64)
+        assert turn.lost == {lease.token}
+        assert turn.foremost == ()

@@ -4,16 +4,18 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from typing import Any
 
 from pillarbox import process
 from pillarbox.errors import QueueUnavailable, StorageUnavailable
+from pillarbox.inbox import OutboxRow
 from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.outbound.connection import connect
 from pillarbox.outbound.lanes import Lanes as Outbound
 from pillarbox.telemetry import Check, Probes, bind, get_logger, serve_on
 from pillarbox_dispatcher import answers, bots, handlers, mistakes, passing, state
+from pillarbox_dispatcher.early import Early
 from pillarbox_dispatcher.lanes import Lanes
 from pillarbox_dispatcher.relay import Relay
 from pillarbox_dispatcher.runs import Runs
@@ -44,7 +46,9 @@ class Service:
         self._states = state.StateStorage(storage, state.patience(settings.handler_timeout))
         self._dispatcher = handlers.dispatcher(module, self._states)
         self._watchdog = Watchdog(storage.renewer, lease=settings.lease, limit=settings.handler_timeout)
-        self._relay = Relay(storage, self._outbound())
+        outbound = self._outbound()
+        self._relay = Relay(storage, outbound)
+        self._early = Early(outbound, self._relay.filed)
         self._lanes = Lanes(
             storage,
             Runs(
@@ -58,7 +62,7 @@ class Service:
             concurrency=settings.concurrency,
             patience=settings.lease,
             longest=settings.handler_timeout and settings.handler_timeout + UNWILLING,
-            queued=self._relay.ring,
+            queued=self._queued,
         )
         self._started = False
         self._reads_state = True
@@ -75,6 +79,10 @@ class Service:
             max_dead=self._settings.max_dead,
             max_message=self._settings.max_message,
         )
+
+    def _queued(self, foremost: Sequence[OutboxRow], others: bool) -> None:
+        if others or not self._early.take(foremost):
+            self._relay.ring()
 
     def probes(self) -> Probes:
         return Probes({"database": self._inbox.check, **self.checks})
@@ -111,7 +119,11 @@ class Service:
         )
 
     async def _work(self, stop: asyncio.Event) -> None:
-        async with _background(self._watchdog.run(self._lanes.lost)), _background(self._relay.run()):
+        async with (
+            _background(self._watchdog.run(self._lanes.lost)),
+            _background(self._relay.run()),
+            _background(self._early.run()),
+        ):
             await self._lanes.run(stop, self._settings.stop_timeout, fsm=self._reads_state)
         await self._relay_the_last()
 

@@ -6,13 +6,24 @@ there is a reason. Two turns overlap: while the database works on one, the handl
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from pillarbox.backoff import Backoff
 from pillarbox.errors import StorageRefused, StorageUnavailable
 from pillarbox.ids import Token
-from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released, Retried, Turn, Uncounted
+from pillarbox.inbox import (
+    End,
+    Failed,
+    Finished,
+    Later,
+    Lease,
+    OutboxRow,
+    Released,
+    Retried,
+    Turn,
+    Uncounted,
+)
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import metrics
 from pillarbox_dispatcher.station import Station
@@ -29,6 +40,8 @@ MOST_BYTES = 8 << 20
 
 log = get_logger()
 Handle = Callable[[Lease], Coroutine[Any, Any, End]]
+Queued = Callable[[Sequence[OutboxRow], bool], None]
+"""Told of what a turn put in the outbox: what is the foremost of its lanes, and whether there are others."""
 
 
 class Lanes:
@@ -45,7 +58,7 @@ class Lanes:
         watchdog: Watchdog,
         *,
         concurrency: int,
-        queued: Callable[[], None] = lambda: None,
+        queued: Queued = lambda foremost, others: None,
         turns: int = TURNS,
         poll: float = POLL,
         patience: float = 30.0,
@@ -252,11 +265,13 @@ class Lanes:
         if turn.lost:
             metrics.lost_leases.inc(len(turn.lost))
             log.warning("runs ended after their lease was lost", runs=len(turn.lost))
-        if any(
-            isinstance(end, Finished) and end.outbox and end.token not in turn.lost | turn.stale
+        queued = sum(
+            len(end.outbox)
             for end in ends
-        ):
-            self._queued()
+            if isinstance(end, Finished) and end.outbox and end.token not in turn.lost | turn.stale
+        )
+        if queued:
+            self._queued(turn.foremost, queued > len(turn.foremost))
         self._suspects.seen(turn.suspects)
         for lease in turn.leases:
             self._start(lease, started)

@@ -14,6 +14,8 @@ from pillarbox_dispatcher.station import Station
 
 LIMIT = 500
 EVERY = 1.0
+SOON = 0.02
+"""Seconds until rows are taken out of the outbox that the queue has already: nobody waits for that."""
 
 log = get_logger()
 
@@ -25,7 +27,10 @@ class Lanes(Protocol):
 
 
 class Relay:
-    """Relays when it is rung, and every second what other dispatchers left when they died."""
+    """Relays when it is rung, and every second what other dispatchers left when they died.
+
+    What it knows to be in the queue it files no second time; there, an id is filed once in any case.
+    """
 
     def __init__(self, storage: Station, lanes: Lanes, *, limit: int = LIMIT, every: float = EVERY) -> None:
         self._storage = storage
@@ -33,10 +38,25 @@ class Relay:
         self._limit = limit
         self._every = every
         self._rung = asyncio.Event()
-        self._handed: set[str] = set()
+        self._soon: asyncio.TimerHandle | None = None
+        self._there: set[str] = set()
+        self._there_before: set[str] = set()
 
     def ring(self) -> None:
         self._rung.set()
+
+    def filed(self, rows: Sequence[OutboxRow]) -> None:
+        """The queue has these, so they need only leave the outbox. None: all there is must be relayed."""
+        if not rows:
+            self.ring()
+            return
+        self._there.update(row.id for row in rows)
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON, self._ring_now)
+
+    def _ring_now(self) -> None:
+        self._soon = None
+        self.ring()
 
     async def run(self) -> None:
         """Until it is cancelled. While PostgreSQL or Redis is away the rows wait where they are."""
@@ -59,7 +79,7 @@ class Relay:
         more = True
         while more:
             more = await self._storage.relay(self._file, self._limit) >= self._limit
-            self._handed.clear()
+        self._there_before, self._there = self._there, set()
 
     async def _until_rung(self) -> None:
         try:
@@ -72,13 +92,14 @@ class Relay:
 
     async def _file(self, rows: Sequence[OutboxRow]) -> None:
         """A row that is no message becomes a dead one there; it holds up nobody."""
-        again = sum(row.id in self._handed for row in rows)
-        self._handed.update(row.id for row in rows)
-        filed = await self._lanes.file([Filing(row.body, row.bot_id, row.id) for row in rows])
-        metrics.relayed.inc(len(rows) - filed.repeats)
+        known = self._there | self._there_before if self._there_before else self._there
+        left = [row for row in rows if row.id not in known]
+        if not left:
+            return
+        filed = await self._lanes.file([Filing(row.body, row.bot_id, row.id) for row in left])
+        self._there.update(row.id for row in left)
+        metrics.relayed.inc(len(left) - filed.repeats)
         metrics.relay_repeats.inc(filed.repeats)
-        if filed.repeats > again:
-            log.info("the queue had rows of the outbox already, as after a crash", rows=filed.repeats - again)
 
 
 def _log_failure(error: Exception, backoff: Backoff) -> None:

@@ -168,7 +168,9 @@ class Turn:
     that ran too often included. `suspects`: some wait for a process that runs nothing else. `stale`: finishes
     that changed nothing, as another had written their FSM state; the updates run again. `given_up`: retried
     too often, and failed. `locked`: ends that are not written, as somebody else's transaction holds their
-    lane; they are to be shown again."""
+    lane; they are to be shown again. `foremost`: messages of these finishes before which their lanes have
+    none in the outbox, in order; whoever files them under their ids need not wait for `relay`, which hands
+    them out all the same. A storage may name none."""
 
     leases: list[Lease]
     lost: frozenset[Token] = frozenset()
@@ -177,6 +179,7 @@ class Turn:
     stale: frozenset[Token] = frozenset()
     given_up: frozenset[Token] = frozenset()
     locked: frozenset[Token] = frozenset()
+    foremost: "Sequence[OutboxRow]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pillarbox.inbox.states import (
     FsmValue,
     Later,
     Lease,
+    OutboxRow,
     Released,
     Retried,
     Turn,
@@ -27,7 +28,7 @@ from pillarbox.inbox.states import (
 from pillarbox.settings import InboxSettings
 
 FINISH, FAIL, RELEASE, LATER = range(4)
-LEASE, SUSPECT, LOST, FAILED, SUSPECTS, STALE, GIVEN_UP = range(7)
+LEASE, SUSPECT, LOST, FAILED, SUSPECTS, STALE, GIVEN_UP, FOREMOST = range(8)
 
 MOST_ERROR = 2000
 MOST_LATER = 7 * 24 * 3600.0
@@ -74,7 +75,7 @@ class Turns:
             rows = await self._pool.execute(sql.RUN_TURN, [*given, uncounted, *_decided_first(ending), fsm])
         else:
             rows = await self._pool.execute(sql.TURN, given)
-        return _turn(rows)
+        return _turn(rows, ending)
 
 
 def _both(first: Turn, second: Turn) -> Turn:
@@ -86,6 +87,7 @@ def _both(first: Turn, second: Turn) -> Turn:
         suspects=first.suspects or second.suspects,
         stale=first.stale | second.stale,
         given_up=first.given_up | second.given_up,
+        foremost=[*first.foremost, *second.foremost],
         locked=first.locked | second.locked,
     )
 
@@ -142,8 +144,9 @@ def _error(text: str) -> bytes:
     return text[:MOST_ERROR].replace("\0", "").encode("utf-8", "replace")
 
 
-def _turn(rows: Sequence[Row]) -> Turn:
+def _turn(rows: Sequence[Row], ended: Sequence[End]) -> Turn:
     leases: list[Lease] = []
+    foremost: list[Row] = []
     named: dict[int, set[Token]] = {LOST: set(), STALE: set(), GIVEN_UP: set()}
     failed, suspects = 0, False
     for row in rows:
@@ -156,8 +159,20 @@ def _turn(rows: Sequence[Row]) -> Turn:
             failed = row[2]
         elif what == SUSPECTS:
             suspects = True
+        elif what == FOREMOST:
+            foremost.append(row)
     lost, stale, given_up = (frozenset(named[what]) for what in (LOST, STALE, GIVEN_UP))
-    return Turn(leases, lost, failed, suspects, stale, given_up)
+    rows_out = _queued(foremost, ended) if foremost else ()
+    return Turn(leases, lost, failed, suspects, stale, given_up, foremost=rows_out)
+
+
+def _queued(foremost: Sequence[Row], ended: Sequence[End]) -> list[OutboxRow]:
+    outboxes = {end.token: end.outbox for end in ended if isinstance(end, Finished)}
+    return [
+        OutboxRow(BotId(bot_id), lane, RowId(row_id), n, body)
+        for _, token, row_id, bot_id, _, _, _, lane, *_ in foremost
+        for n, body in enumerate(outboxes[Token(token)])
+    ]
 
 
 def _lease(row: Row) -> Lease:

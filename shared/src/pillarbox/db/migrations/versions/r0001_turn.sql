@@ -2,7 +2,8 @@
 --
 -- `_ends`: 0 finish, 1 fail, 2 release, 3 later; here also 4, a lease that ran out.
 -- `r_what`: 0 a lease, 1 a suspect's lease, 2 a token that was not held, 3 how many were failed here
--- (in r_row_id), 4 suspects wait.
+-- (in r_row_id), 4 suspects wait; 7 a finish that has queued messages before which its lane has none in the outbox,
+-- where there are few of them.
 --
 -- Each statement sees what was committed before it began; so lanes are locked first, in one order, and
 -- counted, moved and read afterwards. Everything but the first lock skips what others hold: no deadlock.
@@ -27,6 +28,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 AS $turn$
 DECLARE
     most_turns CONSTANT integer := 16;  -- then the lane goes behind the others that wait
+    few      CONSTANT integer := 16;    -- where there are more, each waits for others anyway
     moment   timestamptz := clock_timestamp();
     until    timestamptz := moment + make_interval(secs => _lease);
     ended    lane_end[];
@@ -35,6 +37,8 @@ DECLARE
     more     lane_end[];
     gone     bigint;
     failures bigint[];
+    foremost lane_end[];
+    rows     bigint[];
     found    bigint;
     free     integer;
 BEGIN
@@ -91,7 +95,11 @@ BEGIN
             ) front
             WHERE e.what <= 1 AND u.bot_id = e.bot_id AND u.lane = e.lane AND u.row_id = front.row_id
             RETURNING u.row_id, u.bot_id, u.update_id, u.chat_id, u.user_id, u.accepted_at, u.lane, u.kind,
-                      CASE WHEN e.what = 1 THEN u.body END AS body, e.token, e.what, e.runs, e.error
+                      CASE WHEN e.what = 1 THEN u.body END AS body, e.token, e.what, e.runs, e.error,
+                      e.what = 0 AND cardinality(_out_tokens) BETWEEN 1 AND few AND NOT EXISTS (
+                          SELECT 1 FROM outbox o
+                          WHERE o.bot_id = u.bot_id AND o.lane = u.lane AND o.row_id < u.row_id
+                      ) AS foremost
         ), queued AS (
             INSERT INTO outbox (row_id, n, bot_id, lane, body)
             SELECT g.row_id, o.n, g.bot_id, g.lane, o.body
@@ -104,7 +112,18 @@ BEGIN
                    g.error, g.body
             FROM gone g WHERE g.what = 1
         )
-        SELECT count(*), array_agg(g.row_id) FILTER (WHERE g.what = 1) INTO gone, failures FROM gone g;
+        SELECT count(*), array_agg(g.row_id) FILTER (WHERE g.what = 1),
+               array_agg(ROW(g.bot_id, g.lane, g.token, 0, 0, 0, 0, 0, NULL)::lane_end ORDER BY g.row_id)
+                   FILTER (WHERE g.foremost),
+               array_agg(g.row_id ORDER BY g.row_id) FILTER (WHERE g.foremost)
+        INTO gone, failures, foremost, rows FROM gone g;
+        IF foremost IS NOT NULL THEN
+            RETURN QUERY
+            SELECT 7, f.token, f.row_id, f.bot_id, NULL::bigint, NULL::float8,
+                   NULL::integer, f.lane, NULL::text, NULL::bytea
+            FROM ROWS FROM (unnest(foremost), unnest(rows)) AS f(
+                bot_id, lane, token, pending, runs, turns, what, after, error, row_id);
+        END IF;
 
         IF gone < (SELECT count(*) FROM unnest(ended) e WHERE e.what <= 1) THEN
             -- A lane without its row: count what is really there.
