@@ -130,6 +130,9 @@ async def test_the_filters(reached: Reached) -> None:
         ({"chat_id": 3, "kind": "poll"}, []),
         ({"since": newest}, [3]),
         ({"until": newest}, [2, 1]),
+        ({"update_ids": [1, 3, 1 << 62, 1 << 63]}, [3, 1]),
+        ({"update_ids": [1, 3], "error": "KeyError"}, [1]),
+        ({"update_ids": []}, []),
     ):
         assert [kept.update_id for kept in await reached("failed_updates", **given)] == found
     assert await reached("retry_failed", error="KeyError") == Moved(1)

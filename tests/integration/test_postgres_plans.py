@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pillarbox.ids import UpdateId
-from pillarbox.inbox import End, Failed, Finished, Later, Lease, Released
+from pillarbox.inbox import End, Failed, Filter, Finished, Later, Lease, Released
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox_solo.postgres import PostgresServer
 from tests.support.backlog import pile, remember, settle
@@ -147,6 +147,20 @@ async def test_no_hot_call_reads_with_the_backlog(full: str, settled: bool) -> N
         if name in MOST and (scan.sequential or scan.entries > MOST[name])
     }
     assert wrong == {}
+
+
+async def test_failed_updates_are_looked_up_by_their_ids(full: str) -> None:
+    """10,000 are on the list; no call reads more than what it is asked for."""
+
+    async def chosen(inbox: PostgresStorage) -> None:
+        for n in range(TIMES):
+            asked = Filter(update_ids=(UpdateId(2_007_001 + n),), error="KeyError")
+            assert len(await inbox.failed_updates(BOT, matching=asked)) == 1
+            await inbox.requeue(BOT, [UpdateId(2_007_001 + n)], "plans")
+            await inbox.discard(BOT, Filter(update_ids=(UpdateId(2_008_001 + n),)), "plans")
+
+    found = await scans(full, chosen)
+    assert (found["failed"].sequential, found["failed"].entries < 50 * TIMES) == (0, True)
 
 
 @pytest.mark.timeout(120)

@@ -20,6 +20,7 @@ from pillarbox_admin.reader import LIMIT, Page
 from pillarbox_admin.shown import type_and_place
 from pillarbox_admin.views import (
     INT64,
+    MOST_IDS,
     BotCounts,
     Bots,
     Choice,
@@ -28,6 +29,7 @@ from pillarbox_admin.views import (
     FailedUpdateInFull,
     FailedUpdates,
     FailedUpdatesInFull,
+    Id,
     MalformedBodies,
     ProblemDetails,
     Queue,
@@ -52,8 +54,9 @@ def asked(
     kind: Annotated[Word | None, Query(examples=["message"])] = None,
     chat_id: Annotated[int | None, Query(ge=-INT64 - 1, le=INT64)] = None,
     error: Annotated[Word | None, Query(description="the error's type", examples=["KeyError"])] = None,
+    update_ids: Annotated[list[Id] | None, Query(description="one of these", max_length=MOST_IDS)] = None,
 ) -> Filter:
-    return Filter(since, to, kind, chat_id, error)
+    return Filter(since, to, kind, chat_id, error, _ids(update_ids))
 
 
 NO_FILTER = 'This filter asks for nothing. For all failed updates of the bot send {"all": true}.'
@@ -179,10 +182,15 @@ def _cursor(after: str | None) -> Cursor | None:
     return Cursor.read(after) if after else None
 
 
+def _ids(given: list[int] | None) -> tuple[UpdateId, ...] | None:
+    return None if given is None else tuple(map(UpdateId, given))
+
+
 def _which(choice: Choice) -> Which:
     if choice.filter is not None:
         given = choice.filter
-        asked = Filter(given.since, given.to, given.kind, given.chat_id, given.error)
+        ids = _ids(given.update_ids)
+        asked = Filter(given.since, given.to, given.kind, given.chat_id, given.error, ids)
         if asked == Filter():
             raise Problem(400, NO_FILTER)
         return asked

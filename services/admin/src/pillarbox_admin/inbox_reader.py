@@ -78,8 +78,8 @@ class InboxReader:
 
     async def failed_update(self, bot_id: BotId, update_id: UpdateId, row: RowId | None) -> FailedRow | None:
         """With its body; the newest of those with this id, unless `row` names one."""
-        async for found in self._matching(bot_id, Filter()):
-            if found.update_id == update_id and row in (None, found.row):
+        async for found in self._matching(bot_id, Filter(update_ids=(update_id,))):
+            if row in (None, found.row):
                 return found
         return None
 

@@ -110,6 +110,7 @@ def _matching(bot_id: BotId, asked: Filter) -> list[ColumnElement[bool]]:
         None if asked.kind is None else failed.c.kind == asked.kind,
         None if asked.chat_id is None else failed.c.chat_id == asked.chat_id,
         None if asked.error is None else _type() == asked.error,
+        None if asked.update_ids is None else failed.c.update_id.in_(asked.update_ids),
     ]
     return [condition for condition in conditions if condition is not None]
 

@@ -9,6 +9,7 @@ from pillarbox.inbox import Moved
 from pillarbox.inbox.fingerprints import fingerprint_of
 
 INT64 = 2**63 - 1
+MOST_IDS = 1000
 
 
 def _storable(text: str) -> str:
@@ -158,6 +159,7 @@ class Filter(BaseModel):
     kind: Word | None = None
     chat_id: Id | None = None
     error: Word | None = None
+    update_ids: list[Id] | None = Field(None, max_length=MOST_IDS)
 
 
 class Choice(BaseModel):
@@ -170,7 +172,7 @@ class Choice(BaseModel):
         },
     )
 
-    update_ids: list[Id] | None = Field(None, min_length=1, max_length=1000)
+    update_ids: list[Id] | None = Field(None, min_length=1, max_length=MOST_IDS)
     all: StrictBool = False
     filter: Filter | None = None
 

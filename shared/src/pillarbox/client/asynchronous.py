@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pillarbox.client.operations import Operations, account, which
+from pillarbox.client.operations import Operations, account, looked_for, which
 from pillarbox.client.source import Address, Mark, Source
 from pillarbox.errors import AccessRefused
 from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin
@@ -55,6 +55,7 @@ class Client:
 
     def failed_updates(
         self,
+        update_ids: Iterable[int] | None = None,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -63,7 +64,7 @@ class Client:
         error: str | None = None,
     ) -> FailedUpdates:
         """From the newest failure to the oldest; `error` is the error's type, the times are aware."""
-        matching = Filter(since, until, kind, chat_id, error)
+        matching = looked_for(update_ids, Filter(since, until, kind, chat_id, error))
 
         async def next_page(mark: Mark) -> tuple[list[FailedUpdate], Mark]:
             return await (await self._ready()).page(matching, mark)

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pillarbox.client.operations import Operations, account, which
+from pillarbox.client.operations import Operations, account, looked_for, which
 from pillarbox.client.source import Address, Mark, Source
 from pillarbox.errors import AccessRefused
 from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin
@@ -29,6 +29,7 @@ class SyncClient:
 
     def failed_updates(
         self,
+        update_ids: Iterable[int] | None = None,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -37,7 +38,7 @@ class SyncClient:
         error: str | None = None,
     ) -> Iterator[FailedUpdate]:
         """From the newest failure to the oldest, fetched page by page."""
-        return self._each(Filter(since, until, kind, chat_id, error))
+        return self._each(looked_for(update_ids, Filter(since, until, kind, chat_id, error)))
 
     def _each(self, matching: Filter) -> Iterator[FailedUpdate]:
         mark: Mark = None

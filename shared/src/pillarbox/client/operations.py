@@ -2,6 +2,7 @@
 
 import getpass
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pillarbox.client.source import Mark, Source
 from pillarbox.errors import SettingError, UnknownBot
@@ -61,12 +62,23 @@ class Operations:
         return await self._source.forget(self._bot_id, person(user_id))
 
 
+def looked_for(update_ids: Iterable[int] | None, matching: Filter) -> Filter:
+    """Those that match, of these ids where some are given."""
+    if update_ids is None:
+        return matching
+    return replace(matching, update_ids=tuple(filter(is_int64, _ids(update_ids))))
+
+
 def which(update_ids: Iterable[int] | None, matching: Filter) -> Which:
     """The ids, those that match, or all. Raises TypeError for both at once."""
     if update_ids is None:
         return None if matching == Filter() else matching
     if matching != Filter():
         raise TypeError("give update_ids or a filter, not both")
+    return _ids(update_ids)
+
+
+def _ids(update_ids: Iterable[int]) -> list[UpdateId]:
     ids = list(update_ids)
     if not all(isinstance(update_id, int) for update_id in ids):
         raise TypeError("update_ids are whole numbers")

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -65,8 +65,10 @@ class RestSource:
             return True
 
     async def page(self, bot_id: BotId, matching: Filter, mark: Mark) -> tuple[list[FailedUpdate], Mark]:
+        if matching.update_ids == ():  # an address cannot say so
+            return [], None
         query = _words(matching) | {"payload": "true"} | ({"after": mark} if mark else {})
-        page = await self._ask("GET", f"/bots/{bot_id}/failed-updates?{urlencode(query)}")
+        page = await self._ask("GET", f"/bots/{bot_id}/failed-updates?{urlencode(query, doseq=True)}")
         return [_failed(bot_id, item) for item in page["items"]], page["next"]
 
     async def requeue(self, bot_id: BotId, which: Which) -> Moved:
@@ -152,13 +154,14 @@ def _is_problem(body: bytes) -> bool:
     return _detail(body) not in (None, "There is nothing at this address.")
 
 
-def _words(matching: Filter) -> dict[str, str | int]:
-    given: dict[str, str | int | None] = {
+def _words(matching: Filter) -> dict[str, str | int | Sequence[int]]:
+    given: dict[str, str | int | Sequence[int] | None] = {
         "from": matching.since.isoformat() if matching.since else None,
         "to": matching.until.isoformat() if matching.until else None,
         "kind": matching.kind,
         "chat_id": matching.chat_id,
         "error": matching.error,
+        "update_ids": matching.update_ids,
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -51,7 +51,7 @@ def list_(
 def show(update_id: int, database: Database = None, bot: Bot = None, json: Json = False) -> None:
     """One update with its payload, as Telegram sent it."""
     with told(), client(database, bot) as given:
-        found = [failed for failed in given.failed_updates() if failed.update_id == update_id]
+        found = list(given.failed_updates([update_id]))
         if not found:
             typer.echo(f"pillarbox: {update_id} is not on the failed list", err=True)
             raise typer.Exit(1)

@@ -14,16 +14,17 @@ BATCH = 500
 
 
 async def requeue(pool: Executes, bot_id: BotId, which: Which, by: str) -> Moved:
-    return await _move(pool, sql.REQUEUE, bot_id, which, by)
+    return await _move(pool, (sql.REQUEUE, sql.REQUEUE_OF), bot_id, which, by)
 
 
 async def discard(pool: Executes, bot_id: BotId, which: Which, by: str) -> Moved:
-    return await _move(pool, sql.DISCARD, bot_id, which, by)
+    return await _move(pool, (sql.DISCARD, sql.DISCARD_OF), bot_id, which, by)
 
 
-async def _move(pool: Executes, statement: str, bot_id: BotId, which: Which, by: str) -> Moved:
+async def _move(pool: Executes, statements: tuple[str, str], bot_id: BotId, which: Which, by: str) -> Moved:
     """In batches, each atomic; what fails while it runs is not touched."""
-    ids = None if which is None or isinstance(which, Filter) else [i for i in which if is_int64(i)]
+    ids = ids_of(which)
+    statement = statements[ids is not None]
     ((newest,),) = await pool.execute(sql.NEWEST_FAILED, [bot_id])
     given = [bot_id, None if ids is None else Int8s(ids), newest, by, *columns(which)]
     moved: list[int] = []
@@ -35,6 +36,12 @@ async def _move(pool: Executes, statement: str, bot_id: BotId, which: Which, by:
     if which is None or isinstance(which, Filter):
         return Moved(len(moved))
     return await _sorted_out(pool, bot_id, which, moved)
+
+
+def ids_of(which: Which) -> list[UpdateId] | None:
+    """Those that a database can have; None: it is not by ids that they are chosen."""
+    given = which.update_ids if isinstance(which, Filter) else which
+    return None if given is None else [update_id for update_id in given if is_int64(update_id)]
 
 
 def columns(which: Which) -> list[Any]:

@@ -33,6 +33,7 @@ class Filter:
     chat_id: int | None = None
     error: str | None = None
     """The error's type, such as `KeyError`."""
+    update_ids: tuple[UpdateId, ...] | None = None
 
     def __post_init__(self) -> None:
         if any(at is not None and at.tzinfo is None for at in (self.since, self.until)):
@@ -41,6 +42,8 @@ class Filter:
             raise ValueError("kind and error have a character that no such word has")
         if self.chat_id is not None and not is_int64(self.chat_id):
             raise ValueError("chat_id is a whole number of 64 bits")
+        if not all(map(is_int64, self.update_ids or ())):
+            raise ValueError("update_ids are whole numbers of 64 bits")
 
     def takes(self, failed: FailedUpdate) -> bool:
         return (
@@ -49,6 +52,7 @@ class Filter:
             and (self.kind is None or failed.kind == self.kind)
             and (self.chat_id is None or failed.chat_id == self.chat_id)
             and (self.error is None or error_type(failed.error) == self.error)
+            and (self.update_ids is None or failed.update_id in self.update_ids)
         )
 
 

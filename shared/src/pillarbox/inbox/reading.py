@@ -2,8 +2,9 @@
 
 from pillarbox.ids import BotId, RowId, UpdateId
 from pillarbox.inbox import sql
+from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Executes
-from pillarbox.inbox.failures import columns
+from pillarbox.inbox.failures import columns, ids_of
 from pillarbox.inbox.filtering import Filter
 from pillarbox.inbox.states import Audited, Counts, FailedUpdate, Place
 
@@ -16,7 +17,11 @@ async def failed_updates(
     matching: Filter | None = None,
 ) -> list[FailedUpdate]:
     at, row = (before.failed_at, before.row) if before else ("infinity", 0)
-    found = await pool.execute(sql.FAILED, [bot_id, str(at), row, limit, *columns(matching)])
+    given = [bot_id, str(at), row, limit, *columns(matching)]
+    ids = ids_of(matching)
+    found = await (
+        pool.execute(sql.FAILED, given) if ids is None else pool.execute(sql.FAILED_OF, [*given, Int8s(ids)])
+    )
     return [
         FailedUpdate(RowId(row_id), bot_id, UpdateId(update_id), *rest) for row_id, update_id, *rest in found
     ]

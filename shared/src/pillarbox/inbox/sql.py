@@ -24,7 +24,8 @@ WITH came AS MATERIALIZED (
     FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
                 $8::bytea[])
         WITH ORDINALITY AS c(bot_id, update_id, digest, lane, kind, chat_id, user_id, body, n),
-        (SELECT set_config('lock_timeout', '500ms', true)) AS patience
+        (SELECT set_config('lock_timeout', '500ms', true)) AS patience,
+        (SELECT CASE WHEN $9::boolean THEN pg_notify('pillarbox', '') END) AS hint
 ), fresh AS (
     INSERT INTO seen (bot_id, update_id, digest)
     SELECT bot_id, update_id, digest FROM came ORDER BY 1, 2, 3
@@ -83,7 +84,8 @@ WHERE l.token = ANY ($1::bigint[]) AND NOT EXISTS (SELECT 1 FROM renewed r WHERE
 """
 RENEW_PATIENCE = "SET lock_timeout = '500ms'"
 
-# A commit that notifies is not waited for: it is a hint, and stands outside every transaction with data.
+# Commits that notify come one after the other. So a hint stands outside every transaction with data, but for that
+# of a lone accept, and its own commit is not waited for.
 NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('pillarbox', '')"
 LISTEN = "LISTEN pillarbox"
 
@@ -95,19 +97,24 @@ MATCHING = f"""
     AND ($9::text IS NULL OR coalesce(substring(error, '{TYPE}'), error) = $9)
 """
 
-# $2 null: all of the bot; $3: not before this row, so that a batch never begins again with what it has.
-# Rows that another call takes away while this one waits for their locks do not count for the limit.
+# $3: not past this row, so that a batch never begins again with what it has. Rows that another call takes
+# away while this one waits for their locks do not count for the limit.
 FAILED_BATCH = f"""
     SELECT row_id FROM failed
-    WHERE bot_id = $1::bigint AND ($2::bigint[] IS NULL OR update_id = ANY ($2)) AND row_id <= $3::bigint
-    AND {MATCHING}
+    WHERE bot_id = $1::bigint AND $2::bigint[] IS NULL AND row_id <= $3::bigint AND {MATCHING}
     ORDER BY row_id LIMIT 500 FOR UPDATE
+"""  # noqa: S608 - both parts are constants of this module
+# Looked up by their ids: the sums keep the planner from indexes of all rows in their order.
+FAILED_BATCH_OF = f"""
+    SELECT row_id FROM failed
+    WHERE bot_id = $1::bigint AND update_id = ANY ($2::bigint[]) AND row_id + 0 <= $3::bigint AND {MATCHING}
+    ORDER BY row_id + 0 LIMIT 500 FOR UPDATE
 """  # noqa: S608 - both parts are constants of this module
 
 NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = $1::bigint"
 
-REQUEUE = f"""
-WITH picked AS MATERIALIZED ({FAILED_BATCH}), back AS (
+_REQUEUE = """
+WITH picked AS MATERIALIZED (%s), back AS (
     DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
     RETURNING f.row_id, f.bot_id, f.update_id, f.lane, f.kind, f.chat_id, f.user_id, f.body
 ), grown AS (
@@ -124,10 +131,11 @@ WITH picked AS MATERIALIZED ({FAILED_BATCH}), back AS (
     SELECT bot_id, update_id, row_id, $4::text, 'retry' FROM back ORDER BY row_id
 )
 SELECT update_id FROM back
-"""  # noqa: S608 - both parts are constants of this module
+"""
+REQUEUE, REQUEUE_OF = _REQUEUE % FAILED_BATCH, _REQUEUE % FAILED_BATCH_OF
 
-DISCARD = f"""
-WITH picked AS MATERIALIZED ({FAILED_BATCH}), dropped AS (
+_DISCARD = """
+WITH picked AS MATERIALIZED (%s), dropped AS (
     DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
     RETURNING f.row_id, f.bot_id, f.update_id
 ), noted AS (
@@ -135,7 +143,8 @@ WITH picked AS MATERIALIZED ({FAILED_BATCH}), dropped AS (
     SELECT bot_id, update_id, row_id, $4::text, 'discard' FROM dropped ORDER BY row_id
 )
 SELECT update_id FROM dropped
-"""  # noqa: S608 - both parts are constants of this module
+"""
+DISCARD, DISCARD_OF = _DISCARD % FAILED_BATCH, _DISCARD % FAILED_BATCH_OF
 
 WAITING = (
     "SELECT DISTINCT update_id FROM updates WHERE bot_id = $1::bigint AND update_id = ANY ($2::bigint[])"
@@ -180,11 +189,17 @@ SELECT inbox_trim_failed(ARRAY(SELECT max(row_id) FROM failed GROUP BY bot_id), 
 
 SWEEP_TURN = "SELECT pg_try_advisory_xact_lock($1::bigint)"
 
-FAILED = f"""
+_FAILED = f"""
 SELECT row_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
-FROM failed
+FROM %s
 WHERE bot_id = $1::bigint AND (failed_at, row_id) < ($2::timestamptz, $3::bigint) AND {MATCHING}
 ORDER BY failed_at DESC, row_id DESC LIMIT $4::int4
+"""  # noqa: S608 - both parts are constants of this module
+FAILED = _FAILED % "failed"
+FAILED_OF = f"""
+WITH chosen AS MATERIALIZED (
+    SELECT * FROM failed WHERE bot_id = $1::bigint AND update_id = ANY ($10::bigint[])
+) {_FAILED % "chosen"}
 """  # noqa: S608 - both parts are constants of this module
 
 AUDIT = """

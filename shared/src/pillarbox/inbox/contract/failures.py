@@ -246,6 +246,9 @@ FILTERS: list[tuple[Filter, list[int]]] = [
     (Filter(error="KeyError", chat_id=1), []),
     (Filter(since=datetime(2000, 1, 1, tzinfo=UTC)), [3, 2, 1, 0]),
     (Filter(until=datetime(2000, 1, 1, tzinfo=UTC)), []),
+    (Filter(update_ids=(UpdateId(0), UpdateId(2), UpdateId(9), UpdateId(77))), [2, 0]),
+    (Filter(update_ids=(UpdateId(0), UpdateId(2)), error="KeyError"), [0]),
+    (Filter(update_ids=()), []),
 ]
 
 
@@ -267,6 +270,7 @@ async def the_failed_list_is_filtered_and_moved_by_the_same_words(given: Given) 
     assert (await storage.requeue(BOT, Filter(error="KeyError"), "anna")).moved == 0
     assert (await storage.discard(BOT, Filter(chat_id=1), "anna")).moved == 1
     assert await _failed_ids(storage) == [3, 2]
+    assert (await storage.discard(BOT, Filter(update_ids=()), "anna")).moved == 0
     assert ids(await drained(storage)) == [0]
     assert (await storage.counts(OTHER)).failed == 1
 

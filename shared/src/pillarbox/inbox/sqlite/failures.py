@@ -44,10 +44,12 @@ async def move(
 async def _move_all(
     driver: Calls, action: Action, bot_id: BotId, matching: Filter | None, newest: int, by: str, now: int
 ) -> int:
+    chosen = matching is not None and matching.update_ids is not None
+    statement = statements.FAILED_BATCH_CHOSEN if chosen else statements.FAILED_BATCH
     parameters = (bot_id, newest, *columns(matching), BATCH)
 
     def batch(db: sqlite3.Connection) -> int:
-        picked = db.execute(statements.FAILED_BATCH, parameters).fetchall()
+        picked = db.execute(statement, parameters).fetchall()
         _act(db, action, bot_id, picked, by, now)
         return len(picked)
 

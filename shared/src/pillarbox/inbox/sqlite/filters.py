@@ -1,5 +1,6 @@
 """A filter's parameters, and what SQLite needs to know an error's type."""
 
+import json
 import sqlite3
 from typing import Any
 
@@ -12,7 +13,8 @@ def define(db: sqlite3.Connection) -> None:
 
 
 def columns(matching: Filter | None) -> list[Any]:
-    """Of MATCHING, in its order."""
+    """Of MATCHING, and of CHOSEN after it, in their order."""
     given = matching or Filter()
     times = [None if at is None else of(at) for at in (given.since, given.until)]
-    return [*times, given.kind, given.chat_id, given.error]
+    ids = None if given.update_ids is None else json.dumps(given.update_ids)
+    return [*times, given.kind, given.chat_id, given.error, ids]

@@ -47,7 +47,9 @@ def failed_updates(
     matching: Filter | None = None,
 ) -> list[FailedUpdate]:
     at_most, last = (of(before.failed_at), before.row) if before else ((1 << 63) - 1, 0)
-    found = db.execute(statements.FAILED_LIST, (bot_id, at_most, *columns(matching), last, limit))
+    chosen = matching is not None and matching.update_ids is not None
+    statement = statements.FAILED_LIST_CHOSEN if chosen else statements.FAILED_LIST
+    found = db.execute(statement, (bot_id, at_most, *columns(matching), last, limit))
     return [
         FailedUpdate(
             RowId(row), BotId(bot), UpdateId(update), kind, lane, chat, user, at(accepted), at(failed), *rest

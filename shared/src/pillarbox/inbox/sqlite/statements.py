@@ -105,10 +105,13 @@ MATCHING = """
     (?3 IS NULL OR failed_at >= ?3) AND (?4 IS NULL OR failed_at < ?4) AND (?5 IS NULL OR kind = ?5)
     AND (?6 IS NULL OR chat_id = ?6) AND (?7 IS NULL OR error_type(error) = ?7)
 """
-FAILED_BATCH = f"""
-SELECT row_id, update_id, lane FROM failed WHERE bot_id = ?1 AND row_id <= ?2 AND {MATCHING}
-ORDER BY row_id LIMIT ?8
+ALL = "failed WHERE ?8 IS NULL"
+CHOSEN = "failed INDEXED BY failed_update_id WHERE update_id IN (SELECT value FROM json_each(?8))"
+_FAILED_BATCH = f"""
+SELECT row_id, update_id, lane FROM %s AND bot_id = ?1 AND row_id <= ?2 AND {MATCHING}
+ORDER BY row_id LIMIT ?9
 """  # noqa: S608 - both parts are constants of this module
+FAILED_BATCH, FAILED_BATCH_CHOSEN = _FAILED_BATCH % ALL, _FAILED_BATCH % CHOSEN
 FAILED_OF = "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND update_id = ? AND row_id <= ?"
 WAITING = "SELECT 1 FROM updates WHERE bot_id = ? AND update_id = ? LIMIT 1"
 REQUEUED = """
@@ -116,11 +119,12 @@ INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, ac
 SELECT ?, bot_id, lane, update_id, kind, chat_id, user_id, ?, body FROM failed WHERE row_id = ?
 """
 NOTED = "INSERT INTO audit (at, bot_id, update_id, row_id, by, action) VALUES (?, ?, ?, ?, ?, ?)"
-FAILED_LIST = f"""
+_FAILED_LIST = f"""
 SELECT row_id, bot_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
-FROM failed WHERE bot_id = ?1 AND (failed_at, row_id) < (?2, ?8) AND {MATCHING}
-ORDER BY failed_at DESC, row_id DESC LIMIT ?9
+FROM %s AND bot_id = ?1 AND (failed_at, row_id) < (?2, ?9) AND {MATCHING}
+ORDER BY failed_at DESC, row_id DESC LIMIT ?10
 """  # noqa: S608 - both parts are constants of this module
+FAILED_LIST, FAILED_LIST_CHOSEN = _FAILED_LIST % ALL, _FAILED_LIST % CHOSEN
 AUDIT = """
 SELECT at, update_id, by, action, user_id, old_fingerprint, new_fingerprint FROM audit
 WHERE bot_id = ? AND action IN ('retry', 'discard', 'pin', 'trust', 'forget') ORDER BY id DESC LIMIT ?
