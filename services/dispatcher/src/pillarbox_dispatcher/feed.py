@@ -3,6 +3,8 @@ from typing import Any
 from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
+from pillarbox_dispatcher.chains import shorten
+
 
 class Feed:
     """`Dispatcher.feed_update` for an update that was parsed for its bot.
@@ -19,6 +21,7 @@ class Feed:
         observer = self._dispatcher.update
         if self._middlewares != observer.outer_middleware[:]:
             self._middlewares = list(observer.outer_middleware)
+            shorten(self._dispatcher)
             self._chain = observer.middleware.wrap_middlewares(observer.outer_middleware, observer.trigger)
         given = {"dispatcher": self._dispatcher, **self._dispatcher.workflow_data, **data, "bot": bot}
         return await self._chain(update, given)
