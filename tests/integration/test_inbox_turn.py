@@ -232,15 +232,3 @@ async def test_a_lane_that_lost_its_row_while_it_ran_counts_again(postgres_url: 
         assert query(postgres_url, "SELECT 1 FROM lanes") == []
         await inbox.accept([incoming(3)])
         assert numbers(await inbox.claim(8)) == [3]
-
-
-async def test_a_hint_ends_the_wait(postgres_url: str) -> None:
-    async with opened(postgres_url) as inbox, opened(postgres_url) as other:
-        await other.wait(5)  # a new listener says: look
-        waiting = asyncio.create_task(other.wait(20))
-        await asyncio.sleep(0.2)
-        assert not waiting.done()
-        await inbox.accept([incoming(1)])
-        async with asyncio.timeout(5):
-            await waiting
-        await other.wait(0.1)

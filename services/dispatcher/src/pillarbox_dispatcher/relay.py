@@ -14,7 +14,7 @@ from pillarbox_dispatcher.station import Station
 
 LIMIT = 500
 EVERY = 1.0
-SOON = 0.02
+SOON = 0.05
 """Seconds until rows are taken out of the outbox that the queue has already: nobody waits for that."""
 
 log = get_logger()

@@ -10,28 +10,37 @@ from pillarbox.inbox.repeats import Key, key, storable
 from pillarbox.inbox.states import Accepted, Incoming
 
 
-async def accept(pool: Pool, updates: Sequence[Incoming]) -> list[Accepted]:
-    """Raises StorageUnavailable; then nothing, or all of a part of the batch, was stored."""
+async def accept(pool: Pool, updates: Sequence[Incoming], *, hint: bool = False) -> list[Accepted]:
+    """Raises StorageUnavailable; then nothing, or all of a part of the batch, was stored.
+
+    With `hint` dispatchers hear of it at its commit, if the database refuses nothing of it.
+    """
     answers = [Accepted.REPEAT if storable(update) else Accepted.REFUSED for update in updates]
     first: dict[Key, int] = {}
     for position, update in enumerate(updates):
         if answers[position] is not Accepted.REFUSED:
             first.setdefault(key(update), position)
-    if await _store(pool, updates, list(first.items()), answers):
+    if await _store(pool, updates, list(first.items()), answers, hint):
         raise StorageLocked("somebody else's transaction holds the lane of an update; the others are stored")
     _mark_new_bodies(first, answers)
     return answers
 
 
 async def _store(
-    pool: Pool, updates: Sequence[Incoming], batch: list[tuple[Key, int]], answers: list[Accepted]
+    pool: Pool,
+    updates: Sequence[Incoming],
+    batch: list[tuple[Key, int]],
+    answers: list[Accepted],
+    hint: bool = False,
 ) -> bool:
     """Whether a lane was locked, and so not all of them are stored."""
     if not batch:
         return False
     try:
-        stored = await pool.execute(sql.ACCEPT, _parameters(updates, batch))
+        stored = await pool.execute(sql.ACCEPT, [*_parameters(updates, batch), hint])
     except (StorageRefused, StorageLocked) as error:
+        if hint:  # a full queue of hints refuses what it would tell of
+            return await _store(pool, updates, batch, answers)
         locked = isinstance(error, StorageLocked)
         if len(batch) == 1:
             answers[batch[0][1]] = Accepted.REFUSED

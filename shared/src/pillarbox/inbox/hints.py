@@ -1,6 +1,9 @@
 """NOTIFY and LISTEN: hints that updates may have come. Lost hints cost the length of a poll, nothing else."""
 
 import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 
@@ -13,14 +16,18 @@ from pillarbox.telemetry import get_logger
 log = get_logger()
 
 APART = 0.01
+QUICK = 0.005
 PROBE_EVERY = 30.0
 
 
 class Hinter:
     """Sends a hint at once, the next one `APART` seconds after it; nobody waits for it."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
+        self._clock = clock
+        self._accepts = 0
+        self._ended, self._took = float("-inf"), 0.0
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -28,6 +35,22 @@ class Hinter:
         self._wanted.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send(), name="inbox hints")
+
+    @contextmanager
+    def riding(self) -> Iterator[bool]:
+        """Whether the accept in this block may bring its own hint: when it is alone, and commits are quick.
+
+        It saves the way back and forth; and commits that notify wait for each other.
+        """
+        began = self._clock()
+        alone = not self._accepts and began - self._ended > APART and self._took < QUICK
+        self._accepts += 1
+        try:
+            yield alone
+        finally:
+            self._accepts -= 1
+            self._ended = self._clock()
+            self._took = self._ended - began
 
     async def _send(self) -> None:
         while True:
@@ -81,21 +104,44 @@ class Listener:
                 "no hints come through a pooler, each update may wait for the next poll",
                 fix="set DATABASE_DIRECT_URL to the same database past the pooler",
             )
+        link.add_notify_handler(lambda _: self._came.set())  # of those that come with an answer
         async with deadline():
             await link.execute(sql.LISTEN.encode())
         backoff.reset()
+        self._came.set()  # also after a new start: what came meanwhile was not heard
         while True:
-            self._came.set()  # also after a new start: what came meanwhile was not heard
-            heard = False
-            while not heard:
-                async for _ in link.notifies(timeout=PROBE_EVERY, stop_after=1):
-                    heard = True
-                if not heard:
-                    async with deadline():
-                        await link.execute(sql.PING.encode())
+            await _read(link, self._came.set, PROBE_EVERY)
+            async with deadline():
+                await link.execute(sql.PING.encode())
 
     async def close(self) -> None:
         await _end(self._task)
+
+
+async def _read(link: AsyncLink, heard: Callable[[], object], seconds: float) -> None:
+    """For so long, `heard` is called as soon as a hint is there: without a task or a timer for each."""
+    loop = asyncio.get_running_loop()
+    broken: asyncio.Future[None] = loop.create_future()
+    socket = link.pgconn.socket
+
+    def read() -> None:
+        try:
+            link.pgconn.consume_input()
+            while link.pgconn.notifies() is not None:
+                heard()
+        except psycopg.Error as error:
+            loop.remove_reader(socket)
+            if not broken.done():
+                broken.set_exception(error)
+
+    loop.add_reader(socket, read)
+    try:
+        async with asyncio.timeout(seconds):
+            await broken
+    except TimeoutError:
+        return
+    finally:
+        loop.remove_reader(socket)
 
 
 async def _end(task: asyncio.Task[None] | None) -> None:

@@ -13,7 +13,7 @@ from pillarbox.inbox import accepting, failures, pinning, reading, relaying, sql
 from pillarbox.inbox import fsm as states
 from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Pool, connect_directly, deadline, rows
-from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.hints import Hinter, Listener
 from pillarbox.inbox.hold import Work
 from pillarbox.inbox.holding import while_alone
@@ -107,8 +107,10 @@ class PostgresStorage(Storage):
         return True
 
     async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
-        answers = await accepting.accept(self._pool, updates)
-        if Accepted.NEW in answers or Accepted.NEW_BODY in answers:
+        with self._hinter.riding() as hint:
+            answers = await accepting.accept(self._pool, updates, hint=hint)
+        hinted = hint and Accepted.REFUSED not in answers
+        if not hinted and (Accepted.NEW in answers or Accepted.NEW_BODY in answers):
             self._hinter.hint()
         return answers
 
@@ -139,14 +141,14 @@ class PostgresStorage(Storage):
     async def relay(self, file: Filer, limit: int) -> int:
         return await relaying.relay(self._relays, file, limit)
 
-    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        moved = await failures.requeue(self._pool, bot_id, which, by)
+    async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
+        moved = await failures.requeue(self._pool, bot_id, which, by, progress)
         if moved.moved:
             self._hinter.hint()
         return moved
 
-    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        return await failures.discard(self._pool, bot_id, which, by)
+    async def discard(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
+        return await failures.discard(self._pool, bot_id, which, by, progress)
 
     async def failed_updates(
         self,

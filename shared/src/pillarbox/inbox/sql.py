@@ -84,8 +84,8 @@ WHERE l.token = ANY ($1::bigint[]) AND NOT EXISTS (SELECT 1 FROM renewed r WHERE
 """
 RENEW_PATIENCE = "SET lock_timeout = '500ms'"
 
-# Commits that notify come one after the other. So a hint stands outside every transaction with data, but for that
-# of a lone accept, and its own commit is not waited for.
+# Commits that notify come one after the other. So a hint stands outside every transaction with data, but for
+# that of a lone accept, and its own commit is not waited for.
 NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('pillarbox', '')"
 LISTEN = "LISTEN pillarbox"
 
