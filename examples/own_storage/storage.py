@@ -35,9 +35,11 @@ from pillarbox.inbox import (
     Moved,
     Pin,
     Place,
+    Progress,
     Storage,
     Turn,
     Which,
+    unheard,
 )
 from pillarbox.inbox.locks import BotLock
 from pillarbox.inbox.memory.lanes import Lanes, Moment
@@ -189,15 +191,18 @@ class FileStorage(Storage):
                     state.relayed(rows)
         return len(rows)
 
-    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
+    async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         with self._files.state() as state:
             moved = state.requeue(bot_id, which, by, self._now())
+        progress(moved.moved)
         self._came.set()
         return moved
 
-    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+    async def discard(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         with self._files.state() as state:
-            return state.discard(bot_id, which, by, self._now())
+            moved = state.discard(bot_id, which, by, self._now())
+        progress(moved.moved)
+        return moved
 
     async def failed_updates(
         self,

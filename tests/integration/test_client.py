@@ -14,7 +14,7 @@ import pytest
 from pillarbox import Client, SyncClient
 from pillarbox.errors import FingerprintRefused
 from pillarbox.ids import BotId, UpdateId
-from pillarbox.inbox import Filter, Moved, Storage
+from pillarbox.inbox import Failed, Filter, Moved, Storage
 from pillarbox.inbox.sqlite import SQLiteStorage
 from tests.support.admin import TOKENS, running_admin
 from tests.support.inbox import incoming, numbers, opened
@@ -149,6 +149,18 @@ async def test_retry_of_all_and_of_these(reached: Reached) -> None:
     assert await reached("retry_failed") == Moved(2)
     assert await reached("retry_failed") == Moved(0)
     assert set(numbers(await reached.storage.claim(9))) == {7, 1201, 1202, 1203, 1204}
+
+
+async def test_many_are_waited_for_and_told_on_the_way(reached: Reached) -> None:
+    """Over a thousand, admin makes a job of it."""
+    await reached.storage.accept([incoming(n, lane=f"chat:{n % 60}") for n in range(1800)])
+    while leases := await reached.storage.claim(60):
+        await reached.storage.turn([Failed(lease.token, "KeyError: x at bot.py:1") for lease in leases], 0)
+    told: list[int] = []
+    assert await reached("retry_failed", error="KeyError", progress=told.append) == Moved(1800)
+    assert sum(told) == 1800
+    assert len(told) > 1
+    assert await reached("failed_updates") == []
 
 
 async def test_more_ids_than_a_request_takes(reached: Reached) -> None:

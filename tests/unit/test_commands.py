@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import redis
 from typer.testing import CliRunner
 
 from pillarbox.cli import app
-from pillarbox.commands.telling import plain
+from pillarbox.commands.telling import plain, told_how_far
 from pillarbox.inbox.sqlite import SQLiteStorage
 from tests.support.inbox import BOT, incoming
 
@@ -81,6 +82,19 @@ def test_what_people_wrote_commands_no_terminal(file: Path) -> None:
 def test_a_list_shows_no_payload(file: Path) -> None:
     assert "Да" not in run(file, "failed", "list", *FILE)[1]
     assert "text" not in run(file, "failed", "list", "--json", *FILE)[1]
+
+
+def test_how_far_it_is_is_told_to_people_and_to_nobody_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with told_how_far("discarded") as progress:
+        progress(500)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with told_how_far("discarded") as progress:
+        progress(500)
+        progress(300)
+    assert capsys.readouterr() == ("", "\r500 discarded …\r800 discarded …\r\x1b[K")
 
 
 def test_discard_asks_first(file: Path) -> None:

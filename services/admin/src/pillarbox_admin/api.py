@@ -13,6 +13,7 @@ from pillarbox_admin import in_full
 from pillarbox_admin.access import bearer, with_right
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.holders import Holder, Right
+from pillarbox_admin.jobs import Job
 from pillarbox_admin.outbound import DeadPage
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import MEDIA_TYPE, Problem
@@ -30,6 +31,7 @@ from pillarbox_admin.views import (
     FailedUpdates,
     FailedUpdatesInFull,
     Id,
+    JobView,
     MalformedBodies,
     ProblemDetails,
     Queue,
@@ -67,6 +69,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     }
     for status in (401, 403, 422, 503)
 }
+LARGE: dict[int | str, dict[str, Any]] = {
+    202: {"model": JobView, "description": "It goes on; look at the job."}
+}
+NO_JOB = (
+    "Admin has no such job: it ended long ago, or admin was started again since. What it moved stays moved; "
+    "ask again for the rest."
+)
 router = APIRouter(prefix="/api/v1", responses=PROBLEMS)
 
 
@@ -117,16 +126,31 @@ async def failed_update(
     return Response(msgspec.json.encode(in_full.of(found)), media_type="application/json")
 
 
-@router.post("/bots/{bot_id}/failed-updates/retry", response_model=Result)
-async def retry(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Result:
-    """Puts them at the ends of their lanes, as if they had just come."""
-    return Result.of(await given.acts.retry(bot_id, _which(choice), holder.name))
+@router.post("/bots/{bot_id}/failed-updates/retry", response_model=Result, responses=LARGE)
+async def retry(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Response:
+    """Puts them at the ends of their lanes, as if they had just come; more than 1,000 as a job."""
+    return _answered(await given.acts.retry(bot_id, _which(choice), holder.name))
 
 
-@router.post("/bots/{bot_id}/failed-updates/discard", response_model=Result)
-async def discard(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Result:
-    """Forgets them; the audit keeps which, and the token's name."""
-    return Result.of(await given.acts.discard(bot_id, _which(choice), holder.name))
+@router.post("/bots/{bot_id}/failed-updates/discard", response_model=Result, responses=LARGE)
+async def discard(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Response:
+    """Forgets them; the audit keeps which, and the token's name; more than 1,000 as a job."""
+    return _answered(await given.acts.discard(bot_id, _which(choice), holder.name))
+
+
+@router.get("/jobs/{job_id}", response_model=JobView)
+async def job(
+    given: Given,
+    _: MayAct,
+    job_id: Annotated[str, Path(max_length=100)],
+    wait: Annotated[float, Query(ge=0, le=20, description="seconds; answered sooner when it ends")] = 0,
+) -> JobView:
+    """How far it is. Admin forgets its jobs when it ends; what they moved stays moved."""
+    found = given.jobs.get(job_id)
+    if found is None:
+        raise Problem(404, NO_JOB)
+    await found.wait(wait)
+    return JobView.of(found)
 
 
 @router.get("/malformed", response_model=MalformedBodies)
@@ -162,6 +186,13 @@ async def outbound(given: Given, _: MayRead) -> dict[str, Any]:
 async def dead(given: Given, _: MayRead, after: After = None, limit: Limit = 50) -> dict[str, Any]:
     """Messages that will not be tried again, the newest first."""
     return _listed(await given.outbound.dead(_cursor(after), limit))
+
+
+def _answered(job: Job) -> Response:
+    if job.result is not None:
+        return Response(Result.of(job.result).model_dump_json(), media_type="application/json")
+    headers = {"Location": f"/api/v1/jobs/{job.id}"}
+    return Response(JobView.of(job).model_dump_json(), 202, headers, "application/json")
 
 
 def _listed(page: Page | DeadPage) -> dict[str, Any]:

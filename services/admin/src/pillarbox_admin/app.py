@@ -20,6 +20,7 @@ from pillarbox_admin.acts import Acts
 from pillarbox_admin.database import Database, engine
 from pillarbox_admin.drawing import Drawing, here
 from pillarbox_admin.inbox_reader import InboxReader
+from pillarbox_admin.jobs import jobs
 from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.parts import Parts
 from pillarbox_admin.problems import Problem
@@ -66,12 +67,14 @@ async def administer(
             reader = Reader(database)
         outbound = Outbound.of(settings)
         stack.push_async_callback(outbound.close)
+        running = await stack.enter_async_context(jobs())
         parts = Parts(
             holders=settings.holders,
             sessions=Sessions(settings.holders),
             storage=inbox.storage,
             reader=reader,
-            acts=Acts(inbox.storage),
+            acts=Acts(inbox.storage, running),
+            jobs=running,
             outbound=outbound,
             drawing=Drawing(),
         )

@@ -9,16 +9,19 @@ from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox.inbox import Filter, Moved, Which
+from pillarbox.inbox import Filter, Which
 from pillarbox_admin import payload, shown
 from pillarbox_admin.access import same_site, session
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.holders import Holder, Right
+from pillarbox_admin.jobs import Job
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import Problem
 from pillarbox_admin.views import INT64, Id
 
 ROWS = 100
+REFRESH = 2
+"""Seconds, while a job goes on."""
 
 Reads = Annotated[Holder, Depends(session(Right.READ))]
 Acting = Annotated[Holder, Depends(session(Right.ACT))]
@@ -68,7 +71,8 @@ async def bot(request: Request, given: Given, holder: Reads, bot_id: BotPath, af
     asked = _asked(request.query_params)
     counts = await given.reader.groups(bot_id, asked)
     page = await given.reader.failed(bot_id, asked, Cursor.read(after) if after else None, ROWS)
-    return given.drawing.page(
+    job = given.jobs.get(request.query_params.get("job", ""))
+    drawn = given.drawing.page(
         request,
         "bot.html",
         bot_id=bot_id,
@@ -79,8 +83,11 @@ async def bot(request: Request, given: Given, holder: Reads, bot_id: BotPath, af
         may_see=Right.PAYLOAD in holder.rights,
         next=urlencode(_filter(asked) | {"after": str(page.next)}) if page.next else None,
         may_act=Right.ACT in holder.rights,
-        said=shown.result(request.query_params),
+        said=shown.job(job) if job is not None else shown.result(request.query_params),
     )
+    if job is not None and job.state == "running":
+        drawn.headers["Refresh"] = str(REFRESH)
+    return drawn
 
 
 @router.get("/bots/{bot_id}/failed/{update_id}")
@@ -142,8 +149,7 @@ Chosen = Annotated[Choice, Depends()]
 
 @router.post("/bots/{bot_id}/retry", dependencies=[Depends(same_site)])
 async def retry(given: Given, holder: Acting, bot_id: BotPath, choice: Chosen) -> Response:
-    moved = await given.acts.retry(bot_id, choice.which, holder.name)
-    return _back(bot_id, "retry", moved)
+    return _back(await given.acts.retry(bot_id, choice.which, holder.name))
 
 
 @router.post("/bots/{bot_id}/discard", dependencies=[Depends(same_site)])
@@ -152,7 +158,7 @@ async def discard(
 ) -> Response:
     """Asks first: what is discarded cannot be brought back."""
     if choice.sure or choice.which == []:
-        return _back(bot_id, "discard", await given.acts.discard(bot_id, choice.which, holder.name))
+        return _back(await given.acts.discard(bot_id, choice.which, holder.name))
     count = len(choice.update_ids) or sum(
         group.number for group in await given.reader.groups(bot_id, _asked(choice.filter))
     )
@@ -193,6 +199,10 @@ def _grouped(counts: Sequence[Any], rows: Sequence[Any]) -> list[Group]:
     return [group for group in groups.values() if group.updates]
 
 
-def _back(bot_id: BotId, act: str, moved: Moved) -> Response:
-    numbers = {"moved": moved.moved, "unknown": len(moved.unknown), "running": len(moved.running)}
-    return RedirectResponse(f"/bots/{bot_id}?{urlencode({'did': act} | numbers)}", 303)
+def _back(job: Job) -> Response:
+    words: dict[str, str | int] = {"did": job.act, "moved": job.moved}
+    if job.result is None:
+        words |= {"job": job.id}
+    else:
+        words |= {"unknown": len(job.result.unknown), "running": len(job.result.running)}
+    return RedirectResponse(f"/bots/{job.bot_id}?{urlencode(words)}", 303)

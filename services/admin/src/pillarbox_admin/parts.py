@@ -10,6 +10,7 @@ from pillarbox_admin.acts import Acts
 from pillarbox_admin.drawing import Drawing
 from pillarbox_admin.holders import Holders
 from pillarbox_admin.inbox_reader import InboxReader
+from pillarbox_admin.jobs import Jobs
 from pillarbox_admin.outbound import Outbound
 from pillarbox_admin.reader import Reader
 from pillarbox_admin.sessions import Sessions
@@ -22,6 +23,7 @@ class Parts:
     storage: Storage
     reader: Reader | InboxReader
     acts: Acts
+    jobs: Jobs
     outbound: Outbound
     drawing: Drawing
 

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from pillarbox_admin import problems
+from pillarbox_admin.jobs import Job
+
 STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 PLACE = re.compile(r"[^ /]{1,200}\.py:[0-9]+")
 MOST_TYPE = 100
@@ -57,6 +60,14 @@ def result(words: Mapping[str, str]) -> str | None:
     if running:
         sentences.append(f"{number(running)} waiting or running already.")
     return " ".join(sentences)
+
+
+def job(found: Job) -> str:
+    """How far a large one is, or how it ended."""
+    did = DONE[found.act].format(number(found.moved))
+    if found.error is not None:
+        return f"{did} Then it stopped. {problems.of(found.error).detail} Choose the rest again."
+    return f"{did} More follow." if found.state == "running" else did
 
 
 def type_and_place(type_: str, place: str) -> str:

@@ -1,12 +1,14 @@
 """What the API takes and gives, as JSON. Ids are 64-bit integers: a client must not read them as floats."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from pillarbox.inbox import Moved
 from pillarbox.inbox.fingerprints import fingerprint_of
+from pillarbox_admin import problems
+from pillarbox_admin.jobs import Job
 
 INT64 = 2**63 - 1
 MOST_IDS = 1000
@@ -191,6 +193,34 @@ class Result(View):
     @classmethod
     def of(cls, moved: Moved) -> "Result":
         return cls(moved=moved.moved, unknown=list(moved.unknown), running=list(moved.running))
+
+
+class JobView(BaseModel):
+    job: str = Field(examples=["9f2c4e0d17a35b68"])
+    act: Literal["retry", "discard"]
+    bot_id: Id
+    state: Literal["running", "done", "failed"]
+    moved: int = Field(description="so far; each batch of 500 is whole", examples=[1500])
+    problem: str | None = Field(
+        description="why it ended before its end; what is left can be asked for again"
+    )
+    began_at: datetime
+    ended_at: datetime | None
+    result: Result | None = Field(description="when it is done")
+
+    @classmethod
+    def of(cls, job: Job) -> "JobView":
+        return cls(
+            job=job.id,
+            act=job.act,
+            bot_id=job.bot_id,
+            state=job.state,
+            moved=job.moved,
+            problem=None if job.error is None else problems.of(job.error).detail,
+            began_at=job.began_at,
+            ended_at=job.ended_at,
+            result=None if job.result is None else Result.of(job.result),
+        )
 
 
 class ProblemDetails(BaseModel):

@@ -9,7 +9,7 @@ from typing import Any, Self
 from pillarbox.client.operations import Operations, account, looked_for, which
 from pillarbox.client.source import Address, Mark, Source
 from pillarbox.errors import AccessRefused
-from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin
+from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress
 
 NextPage = Callable[[Mark], Awaitable[tuple[list[FailedUpdate], Mark]]]
 
@@ -80,13 +80,14 @@ class Client:
         kind: str | None = None,
         chat_id: int | None = None,
         error: str | None = None,
+        progress: Progress | None = None,
     ) -> Moved:
         """Back in the queue, at the ends of their lanes: these, those that match, or all of the bot.
 
         Says how many moved, and which ids were unknown (not on the failed list) or are waiting or running.
         """
         chosen = which(update_ids, Filter(since, until, kind, chat_id, error))
-        return await (await self._ready()).requeue(chosen)
+        return await (await self._ready()).requeue(chosen, progress)
 
     async def discard_failed(
         self,
@@ -97,10 +98,11 @@ class Client:
         kind: str | None = None,
         chat_id: int | None = None,
         error: str | None = None,
+        progress: Progress | None = None,
     ) -> Moved:
         """Forgotten for good; chosen and answered as by `retry_failed`."""
         chosen = which(update_ids, Filter(since, until, kind, chat_id, error))
-        return await (await self._ready()).discard(chosen)
+        return await (await self._ready()).discard(chosen, progress)
 
     async def pin(self, user_id: int) -> Pin | None:
         """The key that is trusted for this person."""

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from pillarbox.client.operations import Operations, account, looked_for, which
 from pillarbox.client.source import Address, Mark, Source
 from pillarbox.errors import AccessRefused
-from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin
+from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress
 
 T = TypeVar("T")
 
@@ -57,10 +57,11 @@ class SyncClient:
         kind: str | None = None,
         chat_id: int | None = None,
         error: str | None = None,
+        progress: Progress | None = None,
     ) -> Moved:
         """Back in the queue, at the ends of their lanes: these, those that match, or all of the bot."""
         chosen = which(update_ids, Filter(since, until, kind, chat_id, error))
-        return self._done(self._operations.requeue(chosen))
+        return self._done(self._operations.requeue(chosen, progress))
 
     def discard_failed(
         self,
@@ -71,10 +72,11 @@ class SyncClient:
         kind: str | None = None,
         chat_id: int | None = None,
         error: str | None = None,
+        progress: Progress | None = None,
     ) -> Moved:
         """Forgotten for good; chosen as by `retry_failed`."""
         chosen = which(update_ids, Filter(since, until, kind, chat_id, error))
-        return self._done(self._operations.discard(chosen))
+        return self._done(self._operations.discard(chosen, progress))
 
     def pin(self, user_id: int) -> Pin | None:
         """The key that is trusted for this person."""

@@ -7,7 +7,7 @@ from typing import Protocol
 from pillarbox.client.source import PAGE, Mark, last_of
 from pillarbox.db.version import check_revision
 from pillarbox.ids import BotId
-from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Which, failures, pinning, reading, sql
+from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress, Which, failures, pinning, reading, sql
 from pillarbox.inbox.connections import Executes
 from pillarbox.inbox.fingerprints import fingerprint_of
 from pillarbox.inbox.sqlite import failures as sqlite_failures
@@ -42,14 +42,14 @@ class PostgresSource:
         page = await reading.failed_updates(self._pool, bot_id, mark, PAGE, matching)
         return page, last_of(page)
 
-    async def requeue(self, bot_id: BotId, which: Which) -> Moved:
-        moved = await failures.requeue(self._pool, bot_id, which, self._by)
+    async def requeue(self, bot_id: BotId, which: Which, progress: Progress) -> Moved:
+        moved = await failures.requeue(self._pool, bot_id, which, self._by, progress)
         if moved.moved:
             await self._pool.execute(sql.NOTIFY)
         return moved
 
-    async def discard(self, bot_id: BotId, which: Which) -> Moved:
-        return await failures.discard(self._pool, bot_id, which, self._by)
+    async def discard(self, bot_id: BotId, which: Which, progress: Progress) -> Moved:
+        return await failures.discard(self._pool, bot_id, which, self._by, progress)
 
     async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
         return await pinning.pinned(self._pool, bot_id, user_id)
@@ -90,11 +90,13 @@ class SQLiteSource:
         )
         return page, last_of(page)
 
-    async def requeue(self, bot_id: BotId, which: Which) -> Moved:
-        return await sqlite_failures.move(self._driver, "retry", bot_id, which, self._by, self._micros())
+    async def requeue(self, bot_id: BotId, which: Which, progress: Progress) -> Moved:
+        by, now = self._by, self._micros()
+        return await sqlite_failures.move(self._driver, "retry", bot_id, which, by, now, progress)
 
-    async def discard(self, bot_id: BotId, which: Which) -> Moved:
-        return await sqlite_failures.move(self._driver, "discard", bot_id, which, self._by, self._micros())
+    async def discard(self, bot_id: BotId, which: Which, progress: Progress) -> Moved:
+        by, now = self._by, self._micros()
+        return await sqlite_failures.move(self._driver, "discard", bot_id, which, by, now, progress)
 
     async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
         return await self._driver.call(lambda db: sqlite_pinning.pinned(db, bot_id, user_id))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pillarbox.client.source import Mark, Source
 from pillarbox.errors import SettingError, UnknownBot
 from pillarbox.ids import BotId, UpdateId
-from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Which
+from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress, Which, unheard
 from pillarbox.inbox.filtering import is_int64
 
 
@@ -46,11 +46,11 @@ class Operations:
     async def page(self, matching: Filter, mark: Mark) -> tuple[list[FailedUpdate], Mark]:
         return await self._source.page(self._bot_id, matching, mark)
 
-    async def requeue(self, which: Which) -> Moved:
-        return await self._source.requeue(self._bot_id, which)
+    async def requeue(self, which: Which, progress: Progress | None) -> Moved:
+        return await self._source.requeue(self._bot_id, which, progress or unheard)
 
-    async def discard(self, which: Which) -> Moved:
-        return await self._source.discard(self._bot_id, which)
+    async def discard(self, which: Which, progress: Progress | None) -> Moved:
+        return await self._source.discard(self._bot_id, which, progress or unheard)
 
     async def pinned(self, user_id: int) -> Pin | None:
         return await self._source.pinned(self._bot_id, person(user_id))

@@ -18,12 +18,14 @@ from pillarbox.errors import (
     StorageUnavailable,
 )
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Which
+from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress, Which
 from pillarbox.inbox.filtering import is_int64
 from pillarbox.inbox.fingerprints import fingerprint_of
 
 TOKEN = re.compile(r"\A[!-~]+\Z")
 MOST_IDS = 1000
+JOB_WAIT = 1
+"""Seconds between two looks at a job that goes on; admin waits, not the client."""
 TIMEOUT = 30.0
 AWAY = "admin does not answer, or is slow; what was asked may have been done or not"
 
@@ -71,27 +73,48 @@ class RestSource:
         page = await self._ask("GET", f"/bots/{bot_id}/failed-updates?{urlencode(query, doseq=True)}")
         return [_failed(bot_id, item) for item in page["items"]], page["next"]
 
-    async def requeue(self, bot_id: BotId, which: Which) -> Moved:
-        return await self._move("retry", bot_id, which)
+    async def requeue(self, bot_id: BotId, which: Which, progress: Progress) -> Moved:
+        return await self._move("retry", bot_id, which, progress)
 
-    async def discard(self, bot_id: BotId, which: Which) -> Moved:
-        return await self._move("discard", bot_id, which)
+    async def discard(self, bot_id: BotId, which: Which, progress: Progress) -> Moved:
+        return await self._move("discard", bot_id, which, progress)
 
-    async def _move(self, act: str, bot_id: BotId, which: Which) -> Moved:
+    async def _move(self, act: str, bot_id: BotId, which: Which, progress: Progress) -> Moved:
         path = f"/bots/{bot_id}/failed-updates/{act}"
         if which is None:
-            return _moved(await self._ask("POST", path, {"all": True}))
+            return await self._done(path, {"all": True}, progress)
         if isinstance(which, Filter):
-            return _moved(await self._ask("POST", path, {"filter": _words(which)}))
+            return await self._done(path, {"filter": _words(which)}, progress)
         ids = [update_id for update_id in dict.fromkeys(which) if is_int64(update_id)]
         parts = [ids[at : at + MOST_IDS] for at in range(0, len(ids), MOST_IDS)]
-        moved = [_moved(await self._ask("POST", path, {"update_ids": part})) for part in parts]
+        moved = [await self._done(path, {"update_ids": part}, progress) for part in parts]
         return Moved(
             sum(part.moved for part in moved),
             [update_id for part in moved for update_id in part.unknown]
             + [update_id for update_id in dict.fromkeys(which) if not is_int64(update_id)],
             [update_id for part in moved for update_id in part.running],
         )
+
+    async def _done(self, path: str, choice: object, progress: Progress) -> Moved:
+        """Looks at the job again and again where it becomes one."""
+        found, told = await self._ask("POST", path, choice), 0
+        while True:
+            progress(found["moved"] - told)
+            told = found["moved"]
+            if "job" not in found:
+                return _moved(found)
+            if found["state"] != "running":
+                break
+            found = await self._ask("GET", f"/jobs/{found['job']}?wait={JOB_WAIT}", missing=None)
+            if found is None:
+                raise StorageUnavailable(
+                    f"admin was started again when {told} or more were moved; call again"
+                )
+        if found["result"] is None:
+            raise StorageUnavailable(
+                f"it stopped when {told} or more were moved; call again. {found['problem']}"
+            )
+        return _moved(found["result"])
 
     async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
         return _pin(await self._ask("GET", f"/bots/{bot_id}/pins/{user_id}", missing=None))

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pillarbox.errors import SettingError
 from pillarbox.ids import BotId
-from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Which
+from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress, Which
 
 PAGE = 100
 
@@ -26,9 +26,9 @@ class Source(Protocol):
 
     async def page(self, bot_id: BotId, matching: Filter, mark: Mark) -> tuple[list[FailedUpdate], Mark]: ...
 
-    async def requeue(self, bot_id: BotId, which: Which) -> Moved: ...
+    async def requeue(self, bot_id: BotId, which: Which, progress: Progress) -> Moved: ...
 
-    async def discard(self, bot_id: BotId, which: Which) -> Moved: ...
+    async def discard(self, bot_id: BotId, which: Which, progress: Progress) -> Moved: ...
 
     async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None: ...
 

@@ -10,7 +10,7 @@ import typer
 
 from pillarbox.client import FailedUpdate, Filter, Moved
 from pillarbox.commands.options import Bot, Database, Json, client
-from pillarbox.commands.telling import as_json, plain, table, told
+from pillarbox.commands.telling import as_json, plain, table, told, told_how_far
 
 app = typer.Typer(no_args_is_help=True, help="Updates whose handlers failed: list, show, retry, discard.")
 
@@ -76,7 +76,9 @@ def retry(
     chosen = _named(error, kind, chat, since, until)
     _check_one(update_ids, every, chosen)
     with told(), client(database, bot) as given:
-        _moved("waiting again", given.retry_failed(update_ids or None, **chosen), json)
+        with told_how_far("waiting again") as progress:
+            moved = given.retry_failed(update_ids or None, **chosen, progress=progress)
+        _moved("waiting again", moved, json)
 
 
 @app.command()
@@ -99,7 +101,9 @@ def discard(
     if not yes:
         typer.confirm("What is discarded cannot be brought back. Go on?", abort=True, err=True)
     with told(), client(database, bot) as given:
-        _moved("discarded", given.discard_failed(update_ids or None, **chosen), json)
+        with told_how_far("discarded") as progress:
+            moved = given.discard_failed(update_ids or None, **chosen, progress=progress)
+        _moved("discarded", moved, json)
 
 
 def _named(

@@ -1,7 +1,8 @@
 """How a command says what it has to say: one line for an error, plain text for a terminal, or JSON."""
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +19,25 @@ def told() -> Iterator[None]:
     except (PillarboxError, ValueError) as error:
         typer.echo(f"pillarbox: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, SettingError | ValueError) else 1) from None
+
+
+@contextmanager
+def told_how_far(done: str) -> Iterator[Callable[[int], None]]:
+    """One line of standard error that counts up, where a person looks at it; it is wiped at the end."""
+    if not sys.stderr.isatty():
+        yield lambda moved: None
+        return
+    count = 0
+
+    def progress(moved: int) -> None:
+        nonlocal count
+        count += moved
+        typer.echo(f"\r{count} {done} …", nl=False, err=True)
+
+    try:
+        yield progress
+    finally:
+        typer.echo("\r\x1b[K", nl=False, err=True)
 
 
 def plain(text: str) -> str:

@@ -1,6 +1,6 @@
 """Station 1 to 2: where updates wait between "received from Telegram" and "handled"."""
 
-from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.states import (
     Accepted,
     Audited,
@@ -49,6 +49,7 @@ __all__ = [
     "OutboxRow",
     "Pin",
     "Place",
+    "Progress",
     "Released",
     "Renewer",
     "Retried",
@@ -56,4 +57,5 @@ __all__ = [
     "Turn",
     "Uncounted",
     "Which",
+    "unheard",
 ]

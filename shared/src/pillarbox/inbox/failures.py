@@ -7,21 +7,27 @@ from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Int8s
 from pillarbox.inbox.connections import Executes
-from pillarbox.inbox.filtering import Filter, Which, is_int64
+from pillarbox.inbox.filtering import Filter, Progress, Which, is_int64, unheard
 from pillarbox.inbox.states import Moved
 
 BATCH = 500
 
 
-async def requeue(pool: Executes, bot_id: BotId, which: Which, by: str) -> Moved:
-    return await _move(pool, (sql.REQUEUE, sql.REQUEUE_OF), bot_id, which, by)
+async def requeue(
+    pool: Executes, bot_id: BotId, which: Which, by: str, progress: Progress = unheard
+) -> Moved:
+    return await _move(pool, (sql.REQUEUE, sql.REQUEUE_OF), bot_id, which, by, progress)
 
 
-async def discard(pool: Executes, bot_id: BotId, which: Which, by: str) -> Moved:
-    return await _move(pool, (sql.DISCARD, sql.DISCARD_OF), bot_id, which, by)
+async def discard(
+    pool: Executes, bot_id: BotId, which: Which, by: str, progress: Progress = unheard
+) -> Moved:
+    return await _move(pool, (sql.DISCARD, sql.DISCARD_OF), bot_id, which, by, progress)
 
 
-async def _move(pool: Executes, statements: tuple[str, str], bot_id: BotId, which: Which, by: str) -> Moved:
+async def _move(
+    pool: Executes, statements: tuple[str, str], bot_id: BotId, which: Which, by: str, progress: Progress
+) -> Moved:
     """In batches, each atomic; what fails while it runs is not touched."""
     ids = ids_of(which)
     statement = statements[ids is not None]
@@ -31,6 +37,7 @@ async def _move(pool: Executes, statements: tuple[str, str], bot_id: BotId, whic
     while newest is not None:
         batch = await pool.execute(statement, given)
         moved += [update_id for (update_id,) in batch]
+        progress(len(batch))
         if len(batch) < BATCH:
             break
     if which is None or isinstance(which, Filter):

@@ -1,7 +1,7 @@
 """Which failed updates: by id, by a filter, or all of them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -58,6 +58,13 @@ class Filter:
 
 Which: TypeAlias = Sequence[UpdateId] | Filter | None
 """Failed updates by id, by a filter, or (None) all of the bot."""
+
+Progress: TypeAlias = Callable[[int], None]
+"""Is told after each batch how many it moved."""
+
+
+def unheard(moved: int) -> None:
+    """The progress that nobody looks at."""
 
 
 def is_int64(number: int) -> bool:

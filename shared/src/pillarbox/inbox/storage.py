@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol, Self
 
 from pillarbox.errors import PollingConflictError
 from pillarbox.ids import BotId, Token
-from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.hold import Hold, Work
 from pillarbox.inbox.states import (
     Accepted,
@@ -195,14 +195,14 @@ class Storage(ABC):
     # admin
 
     @abstractmethod
-    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
+    async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         """Failed updates back to the end of their lanes, with no run counted; in batches, each atomic.
 
-        The audit keeps which, and `by` whom, in the same transaction.
+        The audit keeps which, and `by` whom, in the same transaction. What fails meanwhile is not touched.
         """
 
     @abstractmethod
-    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
+    async def discard(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         """Forgets failed updates, in batches; the audit keeps which, and `by` whom."""
 
     @abstractmethod

@@ -282,9 +282,12 @@ async def a_filter_moves_more_than_a_batch_and_nothing_else(given: Given) -> Non
     while leases := await storage.claim(50):
         errors = [(lease.token, "ValueError" if lease.update_id % 2 else "KeyError") for lease in leases]
         await storage.turn([Failed(token, f"{error} at bot.py:1") for token, error in errors], 0)
-    assert (await storage.requeue(BOT, Filter(error="KeyError"), "anna")).moved == 650
+    told: list[int] = []
+    moved = await storage.requeue(BOT, Filter(error="KeyError"), "anna", progress=told.append)
+    assert (moved.moved, sum(told)) == (650, 650)
     assert sorted(ids(await drained(storage, 50))) == list(range(0, 1300, 2))
-    assert (await storage.discard(BOT, Filter(error="ValueError"), "anna")).moved == 650
+    moved = await storage.discard(BOT, Filter(error="ValueError"), "anna", progress=told.append)
+    assert (moved.moved, sum(told)) == (650, 1300)
 
 
 @case(8)

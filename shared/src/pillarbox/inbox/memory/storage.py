@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Self
 
 from pillarbox.ids import BotId, Token
-from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.memory.lanes import Lanes, Moment
 from pillarbox.inbox.memory.state import State
 from pillarbox.inbox.states import (
@@ -111,14 +111,17 @@ class MemoryStorage(Storage):
                 self._state.relayed(rows)
             return len(rows)
 
-    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
+    async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         with self._guard:
             moved = self._state.requeue(bot_id, which, by, self._now())
+        progress(moved.moved)
         self._came.set()
         return moved
 
-    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        return self._state.discard(bot_id, which, by, self._now())
+    async def discard(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
+        moved = self._state.discard(bot_id, which, by, self._now())
+        progress(moved.moved)
+        return moved
 
     async def failed_updates(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pillarbox.ids import BotId, UpdateId
-from pillarbox.inbox.filtering import Filter, Which, is_int64
+from pillarbox.inbox.filtering import Filter, Progress, Which, is_int64, unheard
 from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.driver import Calls
 from pillarbox.inbox.sqlite.filters import columns
@@ -25,24 +25,33 @@ async def move(
     which: Which,
     by: str,
     now: int,
+    progress: Progress = unheard,
 ) -> Moved:
     """What fails while it runs is not touched, so a batch never begins again with what it has."""
     newest = await driver.call(lambda db: _newest(db, bot_id))
     if which is None or isinstance(which, Filter):
-        return Moved(await _move_all(driver, action, bot_id, which, newest, by, now))
+        return Moved(await _move_all(driver, action, bot_id, which, newest, by, now, progress))
     wanted = [update_id for update_id in dict.fromkeys(which) if is_int64(update_id)]
     moved, unknown, running = 0, [i for i in dict.fromkeys(which) if not is_int64(i)], []
     for at in range(0, len(wanted), BATCH):
         some = wanted[at : at + BATCH]
         part = await driver.call(lambda db, some=some: _move_some(db, action, bot_id, some, newest, by, now))  # type: ignore[misc]
         moved += part.moved
+        progress(part.moved)
         unknown += part.unknown
         running += part.running
     return Moved(moved, unknown, running)
 
 
 async def _move_all(
-    driver: Calls, action: Action, bot_id: BotId, matching: Filter | None, newest: int, by: str, now: int
+    driver: Calls,
+    action: Action,
+    bot_id: BotId,
+    matching: Filter | None,
+    newest: int,
+    by: str,
+    now: int,
+    progress: Progress,
 ) -> int:
     chosen = matching is not None and matching.update_ids is not None
     statement = statements.FAILED_BATCH_CHOSEN if chosen else statements.FAILED_BATCH
@@ -53,10 +62,11 @@ async def _move_all(
         _act(db, action, bot_id, picked, by, now)
         return len(picked)
 
-    moved = some = await driver.call(batch)
+    moved, some = 0, BATCH
     while some == BATCH:
         some = await driver.call(batch)
         moved += some
+        progress(some)
     return moved
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from pillarbox.errors import PollingConflictError, StorageUnavailable
 from pillarbox.ids import BotId, RowId, Token
-from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.fingerprints import fingerprint_of
 from pillarbox.inbox.locks import BotLock
 from pillarbox.inbox.sqlite import accepting, failures, files, pinning, reading, statements, sweeping
@@ -172,13 +172,15 @@ class SQLiteStorage(Storage):
                 await self._driver.call(lambda db: db.executemany(statements.RELAYED, gone))
         return len(rows)
 
-    async def requeue(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        moved = await failures.move(self._driver, "retry", bot_id, which, by, micros(self._now()))
+    async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
+        now = micros(self._now())
+        moved = await failures.move(self._driver, "retry", bot_id, which, by, now, progress)
         self._came.set()
         return moved
 
-    async def discard(self, bot_id: BotId, which: Which, by: str) -> Moved:
-        return await failures.move(self._driver, "discard", bot_id, which, by, micros(self._now()))
+    async def discard(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
+        now = micros(self._now())
+        return await failures.move(self._driver, "discard", bot_id, which, by, now, progress)
 
     async def failed_updates(
         self,
