@@ -19,7 +19,12 @@ def load(**given: Any) -> SenderSettings:
     ("given", "words"),
     [
         ({"delivery": "keyspace"}, ["DELIVERY", "E009", "blpop"]),
-        ({"allow_pickle": True}, ["ALLOW_PICKLE"]),
+        ({"allow_pickle": "perhaps"}, ["ALLOW_PICKLE", "E017"]),
+        ({"extra_methods": "setWebhook"}, ["EXTRA_METHODS", "setWebhook"]),
+        ({"extra_methods": "getChat"}, ["EXTRA_METHODS"]),
+        ({"extra_methods": "send_message"}, ["EXTRA_METHODS"]),
+        ({"default_bot_properties": "html"}, ["DEFAULT_BOT_PROPERTIES", "E018", "JSON"]),
+        ({"default_bot_properties": '{"parsemode": "HTML"}'}, ["DEFAULT_BOT_PROPERTIES", "parsemode"]),
         ({"send_timeout": 65}, ["SEND_TIMEOUT", "STOP_TIMEOUT"]),
         ({"max_retries": 0}, ["MAX_RETRIES"]),
         ({"worker_name": "a b"}, ["WORKER_NAME"]),
@@ -38,7 +43,7 @@ def test_what_is_wrong_is_named(given: dict[str, Any], words: list[str]) -> None
 def test_a_blocked_pop_ends_below_the_deadline_of_a_call(blpop: float, redis: float, block: float) -> None:
     loaded = load(blpop_timeout=blpop, redis_timeout=redis)
     assert loaded.block == block
-    assert [warning[:4] for warning in loaded.warnings()] == ([] if block == blpop else ["W004"])
+    assert [advice.id for advice in loaded.advice()] == ([] if block == blpop else ["W004"])
 
 
 def test_the_worker_s_name() -> None:

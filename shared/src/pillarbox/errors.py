@@ -13,6 +13,7 @@
     ├── UnknownBot              final: nothing was ever stored of this bot
     ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
     ├── MessageRefused          final: an element that is no outbound message, with the reason
+    ├── FileGone                final: the bytes of a message's file are no longer there
     └── MessageKept             kept in flight: a later run, configured otherwise, can read this element
 
 What is passing is retried by a loop with back-off; what is final is told to a person and kept.
@@ -26,7 +27,14 @@ class PillarboxError(Exception):
 
 
 class SettingError(PillarboxError):
-    """One line: the setting's name, what is wrong with it, and the fix."""
+    """One line: the setting's name, what is wrong with it, and the fix.
+
+    `id` is that of a check which people know, as E009; `pillarbox check` shows the parts apart.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "", id: str = "") -> None:
+        super().__init__(f"{problem}{f' ({id})' if id else ''}{f'; {fix}' if fix else ''}")
+        self.problem, self.fix, self.id = problem, fix, id
 
 
 class StorageError(PillarboxError):
@@ -88,3 +96,7 @@ class MessageKept(PillarboxError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class FileGone(PillarboxError):
+    """Final: the key of a message's file expired, or was never set. The text is the file's id."""

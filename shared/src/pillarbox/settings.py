@@ -7,6 +7,7 @@ that names the setting, the problem and the fix. Values are never printed.
 import os
 import re
 import typing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -19,6 +20,19 @@ from pillarbox.ids import BotId
 from pillarbox.inbox.states import Limits
 
 S = TypeVar("S", bound="Settings")
+
+KNOWN_IDS = {
+    "REDIS_URL": "E005",
+    "REDIS_MESSAGES_KEY": "E007",
+    "DELIVERY": "E009",
+    "MAX_RETRIES": "E012",
+    "BLPOP_TIMEOUT": "E014",
+    "ALLOW_PICKLE": "E017",
+    "DEFAULT_BOT_PROPERTIES": "E018",
+    "WORKER_NAME": "E021",
+    "REDIS_TIMEOUT": "E030",
+}
+"""Checks of django-aiogram: where one of its settings is wrong here, the id is the one its users know."""
 
 TOKEN = re.compile(r"\A([0-9]{1,15}):[A-Za-z0-9_-]{1,256}\Z")
 SECRET = re.compile(r"\A[A-Za-z0-9_-]{1,256}\Z")  # Bot API, setWebhook, "secret_token"
@@ -95,6 +109,15 @@ class FileSource(PydanticBaseSettingsSource):
         return {name: value for name, value in values.items() if value not in (None, "")}
 
 
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What works, and is a risk all the same: an id as W004, one line, and what to do."""
+
+    id: str
+    text: str
+    hint: str
+
+
 class Settings(BaseSettings):
     """What every service reads. `examples` of a field are shown as the fix when it is missing or wrong."""
 
@@ -106,6 +129,10 @@ class Settings(BaseSettings):
     log_level: typing.Literal["debug", "info", "warning", "error"] = Field(
         "info", description="the least that is logged", examples=["info"]
     )
+
+    def advice(self) -> list[Advice]:
+        """None for the defaults."""
+        return []
 
     @classmethod
     def settings_customise_sources(
@@ -214,17 +241,19 @@ def load(settings: type[S], **given: Any) -> S:
     try:
         return settings(**given)
     except ValidationError as error:
-        raise SettingError(_line(settings, error)) from None
+        raise _wrong(settings, error) from None
 
 
-def _line(settings: type[Settings], error: ValidationError) -> str:
+def _wrong(settings: type[Settings], error: ValidationError) -> SettingError:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if not problem["loc"]:
-        return problem["msg"].removeprefix("Value error, ")
+        what, _, fix = problem["msg"].removeprefix("Value error, ").partition("; ")
+        return SettingError(what, fix=fix)
     field_name = str(problem["loc"][0])
     name, field = field_name.upper(), settings.model_fields[field_name]
     fix = f"{name}={field.examples[0]}" if field.examples else f"a value for {name}"
     if problem["type"] == "missing":
-        return f"{name} is not set ({field.description}); set it, for example {fix}"
+        return SettingError(f"{name} is not set ({field.description})", fix=f"set it, for example {fix}")
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{name}: {message[0].lower()}{message[1:]}; set it, for example {fix}"
+    what = f"{name}: {message[0].lower()}{message[1:]}"
+    return SettingError(what, fix=f"set it, for example {fix}", id=KNOWN_IDS.get(name, ""))

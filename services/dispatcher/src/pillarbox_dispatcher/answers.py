@@ -11,7 +11,7 @@ from aiogram.methods import Response, TelegramMethod
 from aiogram.methods.base import TelegramType
 from aiogram.types import Message, MessageId
 
-from pillarbox.outbound.envelope import NOT_QUEUED
+from pillarbox.outbound.methods import NOT_QUEUED
 from pillarbox_dispatcher.current import current
 from pillarbox_dispatcher.wire import UploadRefused
 

@@ -12,6 +12,8 @@ from pillarbox import process
 from pillarbox.errors import QueueUnavailable
 from pillarbox.outbound.connection import connect, passing
 from pillarbox.outbound.depths import depths
+from pillarbox.outbound.durability import risks
+from pillarbox.outbound.files import Files
 from pillarbox.outbound.keys import Keys
 from pillarbox.outbound.lanes import Lanes
 from pillarbox.telemetry import Probes, bind, get_logger, serve_on
@@ -20,7 +22,6 @@ from pillarbox_sender.beat import Beat
 from pillarbox_sender.bell import Bell
 from pillarbox_sender.bot_api import BotApi
 from pillarbox_sender.door import Door
-from pillarbox_sender.durability import risks
 from pillarbox_sender.outage import Outage
 from pillarbox_sender.rest import rest, unless
 from pillarbox_sender.sender import Sender
@@ -38,8 +39,8 @@ TO_LEAVE = 2.0
 
 
 async def main(settings: SenderSettings, stop: asyncio.Event) -> None:
-    for warning in settings.warnings():
-        log.warning(warning)
+    for advice in settings.advice():
+        log.warning(advice.text, id=advice.id, hint=advice.hint)
     with bind(settings.sender_host, settings.sender_port, "SENDER_PORT") as listener:
         await _send(settings, listener, stop)
 
@@ -61,24 +62,24 @@ async def _send(settings: SenderSettings, listener: socket.socket, stop: asyncio
 
 async def deliver(settings: SenderSettings, redis: "Redis", stop: asyncio.Event) -> None:
     """Until `stop`, and until what was being sent then has ended."""
-    lanes = Lanes(
-        redis, settings.redis_messages_key, max_dead=settings.max_dead, max_message=settings.max_message
-    )
+    lanes = Lanes(redis, settings.redis_messages_key, max_dead=settings.max_dead, reader=settings.reader)
     worker = Worker(lanes, settings.name, time.monotonic, settings.bots)
     await unless(stop, _enter(redis, worker, stop))
-    async with _api(settings) as api:
+    async with _api(settings, Files(redis, settings.redis_messages_key)) as api:
         process.freeze()
         if not stop.is_set():
             await _Station(settings, redis, lanes, worker, api).run(stop)
 
 
-def _api(settings: SenderSettings) -> BotApi:
+def _api(settings: SenderSettings, files: Files) -> BotApi:
     return BotApi(
         settings.telegram_api_base,
         settings.bots,
         timeout=settings.send_timeout,
         concurrency=settings.send_concurrency,
         proxy=settings.telegram_proxy,
+        files=files,
+        upload_timeout=settings.upload_timeout,
     )
 
 
@@ -88,7 +89,7 @@ async def _enter(redis: "Redis", worker: Worker, stop: asyncio.Event) -> None:
     while not stop.is_set():
         try:
             for risk in await risks(redis):
-                log.warning(risk)
+                log.warning(risk.text, id=risk.id, hint=risk.hint)
             await worker.enter()
         except QueueUnavailable as error:
             await rest(stop, outage.failed(error))

@@ -1,15 +1,20 @@
 """Calls of the Bot API over HTTP. Nothing that comes from here holds an address: a token is in it."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import aiohttp
 import msgspec
 from pydantic import SecretStr
 from yarl import URL
 
+from pillarbox.errors import FileGone, QueueUnavailable
 from pillarbox.ids import BotId
+from pillarbox.outbound.files import File, Files
 from pillarbox.said import Said, read
+from pillarbox_sender.upload import form
 
 NEVER_LEFT = (
     aiohttp.ClientConnectorError,
@@ -20,6 +25,8 @@ NEVER_LEFT = (
 )
 CONNECT_TIMEOUT = 10.0
 JSON = {"Content-Type": "application/json"}
+UPLOADS = 8
+"""Messages with files in memory at once, each of 20 MiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,12 @@ class Doubt:
     error: str
 
 
-Outcome = Answer | Unsent | Doubt
+@dataclass(frozen=True, slots=True)
+class NoFile:
+    """A file of the message is no longer there; nothing was sent."""
+
+
+Outcome = Answer | Unsent | Doubt | NoFile
 
 
 class BotApi:
@@ -62,12 +74,17 @@ class BotApi:
         timeout: float,
         concurrency: int,
         proxy: SecretStr | None = None,
+        files: Files | None = None,
+        upload_timeout: float = 300.0,
     ) -> None:
         self._base = base.rstrip("/")
         self._bots = bots
         self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(CONNECT_TIMEOUT, timeout))
         self._concurrency = concurrency
         self._proxy = proxy.get_secret_value() if proxy else None
+        self._files = files
+        self._upload_timeout = aiohttp.ClientTimeout(total=upload_timeout, connect=self._timeout.connect)
+        self._uploads = asyncio.Semaphore(UPLOADS)
         self._urls: dict[tuple[BotId, str], URL] = {}
 
     async def __aenter__(self) -> "BotApi":
@@ -85,9 +102,42 @@ class BotApi:
     async def call(self, bot: BotId, method: str, params: Mapping[str, object] | None = None) -> Outcome:
         """One request. Never raises for what the network or the server does."""
         data = msgspec.json.encode(params or {})
+        return await self._post(self._url(bot, method), data, JSON, self._timeout)
+
+    async def upload(
+        self, bot: BotId, method: str, params: Mapping[str, Any], files: Mapping[str, File]
+    ) -> Outcome:
+        """As `call`, with the bytes of these files."""
+        async with self._uploads:
+            try:
+                contents = await self._kept.read(files)
+            except FileGone:
+                return NoFile()
+            except QueueUnavailable as error:
+                return Unsent(str(error))
+            data = form(params, files, contents)
+            return await self._post(self._url(bot, method), data, {}, self._upload_timeout)
+
+    async def sent(self, files: Mapping[str, File]) -> None:
+        """Their message is sent: what is for it alone is let go. Raises QueueUnavailable."""
+        await self._kept.sent(files.values())
+
+    @property
+    def _kept(self) -> Files:
+        if self._files is None:
+            raise TypeError("this client was not given files")
+        return self._files
+
+    async def _post(
+        self,
+        url: URL,
+        data: bytes | aiohttp.FormData,
+        headers: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
+    ) -> Outcome:
         try:
             async with self._session.post(
-                self._url(bot, method), data=data, headers=JSON, proxy=self._proxy, allow_redirects=False
+                url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False, timeout=timeout
             ) as response:
                 return await _answer(response)
         except NEVER_LEFT as error:

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable
 
-from pillarbox.errors import MessageKept, MessageRefused
+from pillarbox.errors import MessageKept, MessageRefused, QueueUnavailable
+from pillarbox.ids import BotId
 from pillarbox.outbound.envelope import Envelope, decode
 from pillarbox.telemetry import get_logger
 from pillarbox_sender import metrics
-from pillarbox_sender.bot_api import BotApi
+from pillarbox_sender.bot_api import BotApi, Outcome
 from pillarbox_sender.turn import Claim, End
 from pillarbox_sender.verdict import in_doubt, judge
 
@@ -43,9 +44,23 @@ class Delivery:
             return End(claim, "dead", reason="expired")
         begun = time.perf_counter()
         with metrics.IN_FLIGHT.track_inprogress():
-            outcome = await self._api.call(claim.lane.bot, envelope.method, envelope.params)
+            outcome = await self._call(claim.lane.bot, envelope)
         metrics.SEND_SECONDS.observe(time.perf_counter() - begun)
-        return judge(claim, envelope, outcome, self._max_retries)
+        end = judge(claim, envelope, outcome, self._max_retries)
+        if envelope.files and end.verdict == "sent":
+            await self._let_go(envelope)
+        return end
+
+    async def _call(self, bot: BotId, envelope: Envelope) -> Outcome:
+        if envelope.files:
+            return await self._api.upload(bot, envelope.method, envelope.params, envelope.files)
+        return await self._api.call(bot, envelope.method, envelope.params)
+
+    async def _let_go(self, envelope: Envelope) -> None:
+        try:
+            await self._api.sent(envelope.files)
+        except QueueUnavailable as error:
+            log.debug("files of a sent message are left to expire", error=str(error))
 
     def cut(self, claim: Claim) -> None:
         """Its send was cut off: whether it took effect is not known."""

@@ -6,10 +6,11 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pillarbox.settings import BotSettings, Port, RedisSettings, Seconds, TelegramSettings
+from pillarbox.outbound.settings import QueueSettings
+from pillarbox.settings import Advice, BotSettings, Port, Seconds, TelegramSettings
 
 
-class SenderSettings(RedisSettings, BotSettings, TelegramSettings):
+class SenderSettings(QueueSettings, BotSettings, TelegramSettings):
     delivery: str = Field("blpop", description="how messages are taken from the door", examples=["blpop"])
     blpop_timeout: Seconds = Field(
         5.0, description="seconds between a blocked pop's looks at the stop flag", examples=["5"]
@@ -21,13 +22,13 @@ class SenderSettings(RedisSettings, BotSettings, TelegramSettings):
         examples=["sender-1"],
     )
     hostname: str | None = Field(None, description="the worker's name where WORKER_NAME is not set")
-    allow_pickle: bool = Field(
-        False, description="read pickled payloads of old producers", examples=["false"]
-    )
     max_retries: int = Field(
         10, ge=1, description="sends answered with a passing error before a message is dead", examples=["10"]
     )
     send_timeout: Seconds = Field(60.0, description="seconds for one call of the Bot API", examples=["60"])
+    upload_timeout: Seconds = Field(
+        300.0, description="seconds for one call that carries files", examples=["300"]
+    )
     send_concurrency: int = Field(50, ge=1, le=1000, description="calls out at once", examples=["50"])
     stop_timeout: Seconds = Field(
         65.0, description="seconds for what is being sent at SIGTERM", examples=["65"]
@@ -39,16 +40,7 @@ class SenderSettings(RedisSettings, BotSettings, TelegramSettings):
     @classmethod
     def _delivery(cls, value: str) -> str:
         if value != "blpop":
-            raise ValueError("the only way of delivery is `blpop` (E009)")
-        return value
-
-    @field_validator("allow_pickle")
-    @classmethod
-    def _allow_pickle(cls, value: bool) -> bool:
-        if value:
-            raise ValueError(
-                "pickled payloads are not read yet; they stay in flight, and nothing of them is lost"
-            )
+            raise ValueError("the only way of delivery is `blpop`")
         return value
 
     @model_validator(mode="after")
@@ -70,8 +62,8 @@ class SenderSettings(RedisSettings, BotSettings, TelegramSettings):
     def name(self) -> str:
         return self.worker_name or self.hostname or socket.gethostname()
 
-    def warnings(self) -> list[str]:
+    def advice(self) -> list[Advice]:
         if math.isclose(self.block, self.blpop_timeout):
             return []
-        bound = f"REDIS_TIMEOUT is {self.redis_timeout:g} s"
-        return [f"W004 BLPOP_TIMEOUT is capped at {self.block:g} s, since {bound}"]
+        text = f"BLPOP_TIMEOUT is capped at {self.block:g} s, since REDIS_TIMEOUT is {self.redis_timeout:g} s"
+        return [Advice("W004", text, "raise REDIS_TIMEOUT too, or set BLPOP_TIMEOUT lower")]

@@ -7,7 +7,7 @@ from pillarbox.outbound.envelope import Envelope
 from pillarbox.said import LONGEST_WAIT as LONGEST_FLOOD
 from pillarbox.said import Said, bounded
 from pillarbox.telemetry import get_logger
-from pillarbox_sender.bot_api import Answer, Doubt, Outcome, Unsent
+from pillarbox_sender.bot_api import Answer, Doubt, NoFile, Outcome, Unsent
 from pillarbox_sender.turn import Claim, End
 
 log = get_logger()
@@ -31,6 +31,8 @@ def judge(claim: Claim, envelope: Envelope, outcome: Outcome, max_retries: int) 
             return End(claim, "again", _backoff(claim.unsent), "unsent", health="down")
         case Doubt():
             return in_doubt(claim, envelope)
+        case NoFile():
+            return End(claim, "dead", reason="file_gone")
         case Answer():
             return _answered(claim, envelope, outcome, max_retries)
 

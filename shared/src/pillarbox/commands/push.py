@@ -11,8 +11,8 @@ import typer
 from pillarbox.commands.telling import told
 from pillarbox.errors import SettingError
 from pillarbox.outbound.connection import connect, passing
-from pillarbox.outbound.envelope import decode
-from pillarbox.settings import RedisSettings, load
+from pillarbox.outbound.settings import QueueSettings
+from pillarbox.settings import load
 
 Element = Annotated[str, typer.Argument(help='such as {"method": "sendMessage", "params": {…}}')]
 EnvFile = Annotated[
@@ -24,12 +24,12 @@ def push(element: Element, env: EnvFile = None) -> None:
     """Push one message to the door of REDIS_URL; refused with the reason where it can never be one."""
     with told():
         settings = _settings(env)
-        decode(element.encode("utf-8", "surrogateescape"))
+        settings.reader.read(element.encode("utf-8", "surrogateescape"))
         waiting = asyncio.run(_pushed(settings, element))
         typer.echo(f"pushed; {waiting} at the door")
 
 
-async def _pushed(settings: RedisSettings, element: str) -> int:
+async def _pushed(settings: QueueSettings, element: str) -> int:
     client = connect(settings)
     try:
         with passing():
@@ -38,13 +38,13 @@ async def _pushed(settings: RedisSettings, element: str) -> int:
         await client.aclose()
 
 
-def _settings(file: Path | None) -> RedisSettings:
+def _settings(file: Path | None) -> QueueSettings:
     """The environment's own settings come before the file's."""
     if file is None or os.environ.get("REDIS_URL"):
-        return load(RedisSettings)
+        return load(QueueSettings)
     try:
         words = shlex.split(file.read_text(encoding="utf-8"), comments=True)
     except (OSError, ValueError):
         raise SettingError(f"--env: {file} cannot be read; is the demo's folder another one?") from None
     urls = [word.partition("=")[2] for word in words if word.startswith("REDIS_URL=")]
-    return load(RedisSettings, redis_url=urls[0]) if urls else load(RedisSettings)
+    return load(QueueSettings, redis_url=urls[0]) if urls else load(QueueSettings)

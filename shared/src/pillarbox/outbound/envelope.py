@@ -1,4 +1,7 @@
-"""One outbound message on the wire: the only module that reads or writes it (DESIGN, Outbound)."""
+"""One outbound message on the wire: the only module that reads or writes our own form (DESIGN, Outbound).
+
+`envelope.schema.json` says the same to programs in other languages; `reading` knows other producers' forms.
+"""
 
 import math
 import re
@@ -9,22 +12,26 @@ import msgspec
 
 from pillarbox.errors import MessageKept, MessageRefused
 from pillarbox.ids import BotId
+from pillarbox.outbound.files import NAME, File, described, files_of
+from pillarbox.outbound.methods import METHOD, may_be_queued
+from pillarbox.outbound.paths import PERHAPS_A_PATH, names_a_path
 
 OnDoubt = Literal["resend", "drop", "hold"]
 
 VERSION = 1
-METHOD = re.compile(r"[A-Za-z]{1,64}")
 PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,256}")
-NOT_QUEUED = frozenset({"setwebhook", "deletewebhook", "logout", "close"})
 ON_DOUBT = frozenset({"resend", "drop", "hold"})
 LONGEST_NAME = 64
-KEYS = frozenset({"v", "method", "params", "bot", "id", "not_before", "expires_at", "on_doubt", "trace"})
-PICKLE = re.compile(rb"\x80[\x02-\x05]")
+KEYS = frozenset(
+    {"v", "method", "params", "files", "bot", "id", "not_before", "expires_at", "on_doubt", "trace"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A Bot API call to make. Times are Unix seconds; `params` are what the Bot API's JSON takes."""
+    """A Bot API call to make. Times are Unix seconds; `params` are what the Bot API's JSON takes, where
+    `attach://<name>` is the file of that name in `files`.
+    """
 
     method: str
     params: dict[str, Any] = field(repr=False)
@@ -34,6 +41,7 @@ class Envelope:
     expires_at: float | None = None
     on_doubt: OnDoubt = "resend"
     trace: str | None = None
+    files: dict[str, File] = field(default_factory=dict, repr=False)
 
 
 def encode(envelope: Envelope) -> bytes:
@@ -45,6 +53,8 @@ def encode(envelope: Envelope) -> bytes:
             fields[name] = value
     if envelope.on_doubt != "resend":
         fields["on_doubt"] = envelope.on_doubt
+    if envelope.files:
+        fields["files"] = described(envelope.files)
     return msgspec.json.encode(fields)
 
 
@@ -52,30 +62,39 @@ def decode(element: bytes) -> Envelope:
     """Reads one element. Raises MessageRefused for what will never be a message here, and MessageKept for
     what a later run with another configuration can read. Errors name the field and never quote a value.
     """
-    if PICKLE.match(element):
-        raise MessageKept("pickle")
-    fields = _object(element)
+    return of_fields(fields_of(element), element)
+
+
+def of_fields(fields: dict[str, Any], element: bytes) -> Envelope:
+    """As `decode`, of an element that was read already."""
+    envelope = _envelope(fields)
+    if PERHAPS_A_PATH.search(element) and names_a_path(envelope.params):
+        raise MessageRefused("file_path", "a file is named by its id, its URL, or in `files`")
+    return envelope
+
+
+def _envelope(fields: dict[str, Any]) -> Envelope:
     version = fields.get("v", VERSION)
     if type(version) is int and version > VERSION:
         raise MessageKept("version")
-    if "function" in fields and "method" not in fields:
-        raise MessageRefused("old_form", "envelopes of django-aiogram are not read yet")
     unknown = [name for name in fields if name not in KEYS]
-    if unknown or version != VERSION:
+    if unknown or version != VERSION or isinstance(version, bool):
         raise MessageRefused("unknown_field", _named(unknown or ["v"], missing="method" not in fields))
+    files = files_of(fields)
     return Envelope(
         method=_method(fields),
-        params=_params(fields),
+        params=_params(fields, in_a_form=bool(files)),
         bot=_bot(fields),
         id=_text(fields, "id"),
         not_before=_time(fields, "not_before"),
         expires_at=_time(fields, "expires_at"),
         on_doubt=_on_doubt(fields),
         trace=_text(fields, "trace"),
+        files=files,
     )
 
 
-def _object(element: bytes) -> dict[str, Any]:
+def fields_of(element: bytes) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(element)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -98,16 +117,17 @@ def _method(fields: dict[str, Any]) -> str:
         raise MessageRefused("method", "there is no method")
     if not isinstance(method, str) or not METHOD.fullmatch(method):
         raise MessageRefused("method", "it must be the name of a Bot API method")
-    lower = method.lower()
-    if lower in NOT_QUEUED or lower.startswith("get"):
+    if not may_be_queued(method):
         raise MessageRefused("method_refused", "it may not be queued")
     return method
 
 
-def _params(fields: dict[str, Any]) -> dict[str, Any]:
+def _params(fields: dict[str, Any], *, in_a_form: bool) -> dict[str, Any]:
     params = fields.get("params", {})
     if not isinstance(params, dict):
         raise MessageRefused("params", "they must be a JSON object")
+    if in_a_form and not all(map(NAME.fullmatch, params)):
+        raise MessageRefused("params", "a name has 1 to 64 of the characters A-Z a-z 0-9 _ -")
     return params
 
 
@@ -115,9 +135,9 @@ def _bot(fields: dict[str, Any]) -> BotId | None:
     bot = fields.get("bot")
     if bot is None:
         return None
-    if type(bot) is not int or not 0 < bot < 1 << 63:
+    if type(bot) not in (int, float) or not 0 < bot < 1 << 63 or int(bot) != bot:
         raise MessageRefused("bot", "it must be the number before the colon of a token")
-    return BotId(bot)
+    return BotId(int(bot))
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:

@@ -21,6 +21,7 @@
 | `Q:pause:<bot>`            | hash   | kind (flood, token, outage, trial), until, tries, lane |
 | `Q:bell:<bot>`             | list   | one element when there may be work: idle workers block on it |
 | `Q:id:<bot>:<id>`          | string | a message with this id was filed; expires after 24 h |
+| `Q:file:<id>`              | string | the bytes of a file that messages name; expires |
 | `Q:dead:<bot>`             | zset   | numbers of dead messages by time of death; `-` is no known bot |
 | `Q:dead:<bot>:body`        | hash   | number to a line of JSON (reason, attempts, ...) and the message |
 | `Q:buried`                 | hash   | reason to how many died of it |

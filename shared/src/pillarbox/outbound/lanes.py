@@ -1,7 +1,8 @@
 """Messages into the lanes, and what can be seen of them."""
 
+import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -9,9 +10,11 @@ from redis.asyncio import Redis
 
 from pillarbox.errors import MessageKept, MessageRefused, QueueUnavailable
 from pillarbox.ids import BotId
-from pillarbox.outbound.envelope import Envelope, decode
+from pillarbox.outbound.envelope import Envelope
+from pillarbox.outbound.files import Files
 from pillarbox.outbound.keys import Keys
 from pillarbox.outbound.lane import Lane, chat_of, class_of
+from pillarbox.outbound.reading import Reader
 from pillarbox.outbound.scripts import Scripts
 
 AT_ONCE = 256
@@ -67,12 +70,20 @@ class Lanes:
     """The lanes of a queue. Every method raises QueueUnavailable; `file` may then be called again."""
 
     def __init__(
-        self, redis: "Redis", queue: str, *, max_dead: int = 10_000, max_message: int = 1 << 20
+        self,
+        redis: "Redis",
+        queue: str,
+        *,
+        max_dead: int = 10_000,
+        max_message: int = 1 << 20,
+        reader: Reader | None = None,
     ) -> None:
         self.keys = Keys(queue)
         self.scripts = Scripts(redis, queue)
         self._max_dead = max_dead
-        self._max_message = max_message
+        self._reader = reader or Reader(max_message=max_message)
+        self._files = Files(redis, queue)
+        self._run, self._part = uuid.uuid4().hex, 0
 
     async def file(self, filings: Sequence[Filing], source: Source | None = None) -> Filed:
         """Files all of them, in this order inside each lane. What is no message is dead with the reason.
@@ -82,8 +93,13 @@ class Lanes:
         """
         total = Filed()
         for part in _parts(filings):
-            known = [self._known(filing) for filing in part]
-            total += await self._file(known, [filing.element for filing in part], source)
+            mark = f"{self._run} {source.list if source else ''} {self._part}"
+            prepared = [self._prepared(filing, f"{mark} {place}") for place, filing in enumerate(part)]
+            for one in prepared:
+                await self._files.keep(one.contents)
+            known, elements = [one.known for one in prepared], [one.element for one in prepared]
+            total += await self._file(known, elements, source)
+            self._part += 1
         return total
 
     async def poison(self, element: bytes, source: Source) -> None:
@@ -101,27 +117,36 @@ class Lanes:
         reasons = Counter(one[5] for one in known if one[0] != "file")
         return Filed(filed, repeats, dead, kept, reasons)
 
-    def _known(self, filing: Filing) -> Known:
+    def _prepared(self, filing: Filing, mark: str) -> "_Prepared":
         bot = str(filing.bot) if filing.bot is not None else NOBODY
         try:
-            if len(filing.element) > self._max_message:
-                raise MessageRefused("too_big", f"more than {self._max_message} bytes")
-            envelope = decode(filing.element)
-            return self._message(filing, envelope)
+            read = self._reader.read(filing.element, mark)
+            return _Prepared(_message(filing, read.envelope), read.element, read.contents)
         except MessageRefused as refused:
             detail = str(refused).partition(": ")[2]
-            return ("dead", bot, "", filing.id or "", 0, refused.reason, detail)
+            dead = ("dead", bot, "", filing.id or "", 0, refused.reason, detail)
+            return _Prepared(dead, filing.element)
         except MessageKept as kept:
-            return ("kept", bot, "", "", 0, kept.reason, "")
+            return _Prepared(("kept", bot, "", "", 0, kept.reason, ""), filing.element)
 
-    def _message(self, filing: Filing, envelope: Envelope) -> Known:
-        bot = envelope.bot if envelope.bot is not None else filing.bot
-        if bot is None:
-            raise MessageRefused("bot", "it names no bot, and there are several")
-        lane = Lane(bot, class_of(envelope, filing.bulk), chat_of(envelope))
-        due = int((envelope.not_before or 0) * 1000)
-        mark = filing.id or envelope.id or ""
-        return ("file", str(bot), str(lane), mark, due, envelope.on_doubt, "")
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The mark of its files stays the same until the part is filed: trying again keeps no second copy."""
+
+    known: Known
+    element: bytes = field(repr=False)
+    contents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
+def _message(filing: Filing, envelope: Envelope) -> Known:
+    bot = envelope.bot if envelope.bot is not None else filing.bot
+    if bot is None:
+        raise MessageRefused("bot", "it names no bot, and there are several")
+    lane = Lane(bot, class_of(envelope, filing.bulk), chat_of(envelope))
+    due = int((envelope.not_before or 0) * 1000)
+    mark = filing.id or envelope.id or ""
+    return ("file", str(bot), str(lane), mark, due, envelope.on_doubt, "")
 
 
 def _parts(filings: Sequence[Filing]) -> Iterator[Sequence[Filing]]:

@@ -1,0 +1,1 @@
+"""What other programs push besides our own form: the calls of django-aiogram, as JSON and as pickles."""
