@@ -17,6 +17,7 @@ from aiogram.types import TelegramObject
 from pillarbox.errors import SettingError
 from pillarbox_dispatcher.current import current
 from pillarbox_dispatcher.failures import describe
+from pillarbox_dispatcher.state import Unlocked
 
 FIX = "fix the module, or name another, for example HANDLERS=bot"
 
@@ -46,11 +47,8 @@ def module(name: str) -> ModuleType:
 
 
 def dispatcher(of: ModuleType, storage: BaseStorage) -> Dispatcher:
-    """An aiogram dispatcher with the module's handlers. SettingError when it has none to give.
-
-    Lanes already run one update at a time, so aiogram's own event isolation stays off.
-    """
-    built = Dispatcher(storage=storage)
+    """An aiogram dispatcher with the module's handlers. SettingError when it has none to give."""
+    built = Dispatcher(storage=storage, events_isolation=Unlocked())
     built.errors.outer_middleware(FailedRun())
     warnings.filterwarnings("ignore", "Detected unknown update type", RuntimeWarning)
     try:
