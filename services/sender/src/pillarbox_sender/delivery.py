@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from pillarbox.errors import MessageKept, MessageRefused, QueueUnavailable
 from pillarbox.ids import BotId
@@ -65,7 +66,7 @@ class Delivery:
     def cut(self, claim: Claim) -> None:
         """Its send was cut off: whether it took effect is not known."""
         try:
-            self._end(in_doubt(claim, decode(claim.element)))
+            self._end(replace(in_doubt(claim, decode(claim.element)), error="doubt:stopped"))
         except (MessageKept, MessageRefused):
             self._end(End(claim, "kept"))
 

@@ -47,12 +47,14 @@ class End:
     health: Health = ""
     status: int | None = None
     """Of the answer that a message is dead for."""
+    error: str = ""
+    """What went wrong in this send: `answered:502`, `unsent:…` or `doubt:…` with the error's type. One word."""
 
     def arguments(self) -> tuple[str | int, ...]:
         first: str | int = self.reason if self.verdict == "dead" else int(bounded(self.delay) * 1000)
         second = self.detail if self.verdict == "dead" else self.counted
         claim = self.claim
-        return claim.owner, str(claim.lane), claim.token, self.verdict, first, second, self.health
+        return claim.owner, str(claim.lane), claim.token, self.verdict, first, second, self.health, self.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def _claim(
     identity: Identity, now: float, lane: bytes, token: bytes, head: bytes, trial: int, message: bytes
 ) -> Claim:
     line, _, element = message.partition(b"\n")
-    attempts, unsent, doubts = map(int, head.split())
+    attempts, unsent, doubts = map(int, head.split()[:3])
     return Claim(
         owner=identity.incarnation,
         lane=Lane.parse(lane.decode()),

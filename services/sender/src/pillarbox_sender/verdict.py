@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 
 from pillarbox.outbound.envelope import Envelope
 from pillarbox.said import LONGEST_WAIT as LONGEST_FLOOD
@@ -17,6 +18,7 @@ LONGEST_WAIT = 60.0
 UNKNOWN_WAIT = 5.0
 PROBE_TOKEN_AFTER = 5.0
 FINAL_ANYHOW = frozenset({413})
+MOST_WORD = 64
 
 DONE_ANYWAY = (
     (re.compile(r"edit\w*", re.IGNORECASE), "message is not modified"),
@@ -26,6 +28,23 @@ DONE_ANYWAY = (
 
 
 def judge(claim: Claim, envelope: Envelope, outcome: Outcome, max_retries: int) -> End:
+    end = _judged(claim, envelope, outcome, max_retries)
+    return end if end.verdict == "sent" else replace(end, error=error_of(outcome))
+
+
+def error_of(outcome: Outcome) -> str:
+    """Kind and status, or the error's type: one word, none of the answer's."""
+    match outcome:
+        case Answer():
+            return f"answered:{_status(outcome)}"
+        case Unsent() | Doubt():
+            word = re.sub(r"\W+", "_", outcome.error, flags=re.ASCII)[:MOST_WORD]
+            return f"{'unsent' if isinstance(outcome, Unsent) else 'doubt'}:{word}"
+        case NoFile():
+            return "unsent:file_gone"
+
+
+def _judged(claim: Claim, envelope: Envelope, outcome: Outcome, max_retries: int) -> End:
     match outcome:
         case Unsent():
             return End(claim, "again", _backoff(claim.unsent), "unsent", health="down")

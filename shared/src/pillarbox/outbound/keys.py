@@ -10,7 +10,7 @@
 | `Q:lane:<lane>`            | list   | messages of a lane in order; only its head may be out |
 | `Q:ready:<bot>:<class>`    | zset   | chats with work and no call out, by when they may be sent to |
 | `Q:delayed:<bot>`          | zset   | messages that enter their lane when they are due |
-| `Q:heads`                  | hash   | lane to `attempts unsent doubts` of its head, if one counts |
+| `Q:heads`                  | hash   | lane to `attempts unsent doubts` of its head, first and last error behind |
 | `Q:workers`                | hash   | incarnation to name of each worker |
 | `Q:heartbeat:<name>`       | string | the incarnation that lives under the name; expires |
 | `Q:served:<bot>`           | string | a living worker has the bot's token; expires |
@@ -20,7 +20,7 @@
 | `Q:failing:<bot>`          | hash   | chats whose sends failed in a row, and how often; `row` |
 | `Q:pause:<bot>`            | hash   | kind (flood, token, outage, trial), until, tries, lane |
 | `Q:bell:<bot>`             | list   | one element when there may be work: idle workers block on it |
-| `Q:id:<bot>:<id>`          | string | a message with this id was filed; expires after 24 h |
+| `Q:id:<bot>:<id>`          | string | where a message with this id was filed to; expires after 24 h |
 | `Q:file:<id>`              | string | the bytes of a file that messages name; expires |
 | `Q:dead:<bot>`             | zset   | numbers of dead messages by time of death; `-` is no known bot |
 | `Q:dead:<bot>:body`        | hash   | number to a line of JSON (reason, attempts, ...) and the message |

@@ -32,14 +32,34 @@ local function enter(lane, message)
   end
 end
 
+-- What counts of a head: `attempts unsent doubts`, and its first and last error where there was one.
 local function head(lane)
   local state = redis.call('HGET', Q .. ':heads', lane) or '0 0 0'
-  local attempts, unsent, doubts = string.match(state, '^(%d+) (%d+) (%d+)$')
-  return { attempts = tonumber(attempts), unsent = tonumber(unsent), doubts = tonumber(doubts) }
+  local attempts, unsent, doubts, first, last = string.match(state, '^(%d+) (%d+) (%d+) ?(%S*) ?(%S*)$')
+  local h = { attempts = tonumber(attempts), unsent = tonumber(unsent), doubts = tonumber(doubts) }
+  h.first, h.last = first, last
+  return h
 end
 
 local function keep_head(lane, h)
-  redis.call('HSET', Q .. ':heads', lane, h.attempts .. ' ' .. h.unsent .. ' ' .. h.doubts)
+  local counts = h.attempts .. ' ' .. h.unsent .. ' ' .. h.doubts
+  redis.call('HSET', Q .. ':heads', lane, h.last == '' and counts or counts .. ' ' .. h.first .. ' ' .. h.last)
+end
+
+local function failed(h, why)
+  if why ~= '' then h.first, h.last = h.first == '' and why or h.first, why end
+end
+
+-- Where a message with an id was put, as the value of its id: the chat, with the class before it where that is not
+-- interactive; of one that is delayed its number and when it is due before that.
+local function spot(lane, n, due)
+  local _, class, chat = parse(lane)
+  local short = class == 'interactive' and chat or string.sub(class, 1, 1) .. ':' .. chat
+  return due and 'd' .. n .. ' ' .. due .. ' ' .. short or short
+end
+
+local function id_key(bot, id)
+  return Q .. ':id:' .. bot .. ':' .. id
 end
 
 -- The head leaves its lane; the next one is ready at once.
@@ -52,10 +72,24 @@ local function leave(lane)
   return message
 end
 
--- Dead, with the reason; the list keeps the newest, and what it forgets is counted.
-local function bury(bot, lane, reason, detail, attempts, message, most)
+-- Decoded where that is cheap; a long element is searched.
+local function method_of(message)
+  local element = string.match(message, '^[^\n]*\n(.*)$') or ''
+  if #element <= 16384 then
+    local read, found = pcall(cjson.decode, element)
+    local method = read and type(found) == 'table' and found.method
+    return type(method) == 'string' and string.match(method, '^%a+$') or ''
+  end
+  return string.match(element, '"method"%s*:%s*"(%a+)"') or ''
+end
+
+-- Dead, with the reason; the list keeps the newest, and what it forgets is counted. `h` is its head's.
+local function bury(bot, lane, reason, detail, attempts, message, most, h)
   local dead, id = Q .. ':dead:' .. bot, string.format('%012d', number('dead'))
-  local about = cjson.encode({ lane = lane, reason = reason, detail = detail, attempts = attempts, at = now })
+  local about = cjson.encode({
+    lane = lane, reason = reason, detail = detail, attempts = attempts, at = now, method = method_of(message),
+    first = h and h.first or '', last = h and h.last or '',
+  })
   redis.call('ZADD', dead, now, id)
   redis.call('HSET', dead .. ':body', id, about .. '\n' .. message)
   redis.call('SADD', Q .. ':bots', bot)
@@ -75,6 +109,7 @@ local function doubt(lane, most)
   if not message then return 'gone' end
   local h = head(lane)
   h.doubts = h.doubts + 1
+  failed(h, 'doubt:worker_died')
   if string.match(message, '^%d+\t%d+\t(%a+)') == 'resend' and h.doubts < 2 then
     keep_head(lane, h)
     ready(lane, now)
@@ -82,7 +117,7 @@ local function doubt(lane, most)
     return 'again'
   end
   local bot = parse(lane)
-  bury(bot, lane, 'doubt', '', h.attempts + h.doubts, leave(lane), most)
+  bury(bot, lane, 'doubt', '', h.attempts + h.doubts, leave(lane), most, h)
   ring(bot)
   return 'dead'
 end

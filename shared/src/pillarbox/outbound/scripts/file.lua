@@ -8,13 +8,13 @@ if source ~= '' and redis.call('HGET', lease, 'token') ~= token then return { 0 
 local filed, repeats, dead, kept = 0, 0, 0, 0
 local given = cmsgpack.unpack(ARGV[5])
 
-local function known(bot, id)
+local function known(bot, id, where)
   if id == '' then return false end
-  return not redis.call('SET', Q .. ':id:' .. bot .. ':' .. id, '1', 'NX', 'EX', REMEMBER)
+  return not redis.call('SET', id_key(bot, id), where, 'NX', 'EX', REMEMBER)
 end
 
 local function file(bot, lane, id, due, on_doubt, element)
-  if known(bot, id) then
+  if known(bot, id, spot(lane)) then
     repeats = repeats + 1
     return
   end
@@ -23,6 +23,7 @@ local function file(bot, lane, id, due, on_doubt, element)
   redis.call('SADD', Q .. ':bots', bot)
   if due > now then
     redis.call('ZADD', Q .. ':delayed:' .. bot, due, string.format('%016d', n) .. lane .. '\n' .. message)
+    if id ~= '' then redis.call('SET', id_key(bot, id), spot(lane, n, due), 'KEEPTTL') end
     ring(bot)
   else
     enter(lane, message)
@@ -41,7 +42,7 @@ for i = 1, #given do
   elseif fate == 'kept' then
     redis.call('RPUSH', (source == '' and Q or string.gsub(lease, ':lease$', '')) .. ':kept', element)
     kept = kept + 1
-  elseif known(bot, id) then
+  elseif known(bot, id, 'dead') then
     repeats = repeats + 1
   else
     bury(bot, lane, why, detail, 0, line(id) .. element, most)

@@ -1,6 +1,6 @@
 -- One turn of a worker: ends its sends and claims the next ones, in one call.
 -- ARGV: name, incarnation, slots, most dead, a packed list of bots, and one of ends:
---   {incarnation of the claim, lane, token, verdict, delay or reason, what is counted or detail, health}
+--   {incarnation of the claim, lane, token, verdict, delay or reason, what is counted or detail, health, error}
 -- Returns {alive, now, ms until there is more (-1: not known), bots to probe, tokens lost,
 --   {lane, token, head, trial, message} of each claim, bots paused by this turn}.
 local name, incarnation, slots, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -64,17 +64,19 @@ local function flood(bot, chat, delay)
   if no_chat or redis.call('ZCARD', floods) >= 3 then pause(bot, 'flood', delay) end
 end
 
-local function finish(lane, verdict, a, b)
+local function finish(lane, verdict, a, b, why)
   local bot, _, chat = parse(lane)
   if verdict == 'sent' then
     leave(lane)
   elseif verdict == 'dead' then
     local h = head(lane)
-    bury(bot, lane, a, b, h.attempts + h.doubts + (unsent[a] and 0 or 1), leave(lane), most)
+    failed(h, why)
+    bury(bot, lane, a, b, h.attempts + h.doubts + (unsent[a] and 0 or 1), leave(lane), most, h)
   elseif verdict == 'again' then
     local h = head(lane)
     if h[b] then
       h[b] = h[b] + 1
+      failed(h, why)
       keep_head(lane, h)
     end
     ready(lane, now + a)
@@ -88,7 +90,7 @@ local function finish(lane, verdict, a, b)
 end
 
 for _, given in ipairs(cmsgpack.unpack(ARGV[6])) do
-  local owner, lane, token, verdict, a, b, health = unpack(given)
+  local owner, lane, token, verdict, a, b, health, why = unpack(given)
   local claims = Q .. ':claims:' .. owner
   local bot, _, chat = parse(lane)
   if redis.call('HGET', claims, lane) ~= token then
@@ -98,7 +100,7 @@ for _, given in ipairs(cmsgpack.unpack(ARGV[6])) do
   else
     redis.call('HDEL', claims, lane)
     if health == 'up' then up(bot) end
-    finish(lane, verdict, a, b)
+    finish(lane, verdict, a, b, why)
     if health == 'down' then down(bot, chat, lane) end
   end
 end
