@@ -1,7 +1,7 @@
 """From the POST of an update to its reply's arrival at the Bot API, at 50/s, beside aiogram's own webhook.
 
 Both answer each message through the same simulator. Ours stores, leases, commits, queues and sends; the
-yardstick stores nothing. Figures are milliseconds; the ratio is that of the p50s inside a round, in which both
+yardstick stores nothing. Figures are milliseconds; the ratio is that of the p50s in a round, in which both
 take turns, slice by slice: what else the machine does meets both.
 """
 
