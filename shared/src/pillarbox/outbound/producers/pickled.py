@@ -21,6 +21,7 @@ MOST_STEPS = 1_000_000
 MODEL = re.compile(r"aiogram\.types\.[a-z_0-9]+ [A-Z][A-Za-z0-9]*")
 ENUM = re.compile(r"aiogram\.enums\.[a-z_0-9]+ [A-Z][A-Za-z0-9]*")
 FILES = re.compile(r"aiogram\.types\.input_file (BufferedInputFile|FSInputFile|URLInputFile)")
+BUILTINS = ("builtins", "__builtin__")
 DEFAULT = "aiogram.client.default Default"
 PATH = re.compile(r"pathlib(\._local)? (Pure)?(Posix|Windows)?Path")
 
@@ -163,6 +164,10 @@ def _named(name: str) -> _Maker:
     raise MessageRefused("pickle", f"the type {shown} is not read")
 
 
+def _items(items: list[Any] | None = None) -> list[Any]:
+    return _list([] if items is None else items)
+
+
 def _same(value: str | int) -> str | int:
     if not isinstance(value, str | int):
         raise TypeError
@@ -193,17 +198,29 @@ def _zone(key: str, _: Any = None) -> ZoneInfo:
         raise ValueError from None
 
 
+_ZONE = _Maker(_zone)
+
+
+def _attribute(maker: _Maker, name: str) -> _Maker:
+    """The only one that is asked for: how a ZoneInfo pickles itself."""
+    if maker is not _ZONE or name != "_unpickle":
+        raise TypeError
+    return maker
+
+
 KNOWN = {
     "datetime datetime": _only(datetime, bytes, int, timezone, ZoneInfo),
     "datetime date": _only(date, bytes, int),
     "datetime timedelta": _only(timedelta, int),
     "datetime timezone": _only(timezone, timedelta, str),
     "decimal Decimal": _only(Decimal, str),
-    "zoneinfo ZoneInfo._unpickle": _Maker(_zone),
+    "zoneinfo ZoneInfo": _ZONE,
+    **dict.fromkeys((f"{place} getattr" for place in BUILTINS), _Maker(_attribute)),
     "_codecs encode": _Maker(_encoded),
     "collections OrderedDict": _Maker(dict),
-    "builtins set": _Maker(list),
-    "__builtin__ set": _Maker(list),
+    **dict.fromkeys(
+        (f"{place} {kind}" for place in BUILTINS for kind in ("set", "frozenset")), _Maker(_items)
+    ),
 }
 
 ACTS: dict[str, Callable[[_Machine, Any], None]] = {
