@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -106,6 +107,15 @@ async def test_a_kind_that_aiogram_does_not_know_finishes() -> None:
     assert await end_of(Router(), b'{"update_id": 1, "brand_new": {"a": 1}}', kind="brand_new") == Finished(
         Token(7)
     )
+
+
+async def test_of_a_sealed_updates_error_no_message_is_kept() -> None:
+    async def quoting(message: Message) -> None:
+        raise LookupError("it said: at noon at bot.py:1")
+
+    end = await end_of(of(quoting), message(1, 5, "-----BEGIN PGP MESSAGE-----"))
+    assert isinstance(end, Failed)
+    assert re.fullmatch(rf"LookupError at {HERE}:\d+", end.error)
 
 
 async def test_an_error_is_kept_with_type_message_and_place() -> None:

@@ -21,6 +21,27 @@ def body(event: str, kind: str = "message", update_id: str = "9") -> bytes:
     return f'{{"update_id":{update_id},"{kind}":{event}}}'.encode()
 
 
+ARMOR = r"-----BEGIN PGP MESSAGE-----\n\nwV4D\n-----END PGP MESSAGE-----"
+SEALED = [
+    (f'{{{CHAT},"text":"{ARMOR}"}}', True),
+    (f'{{{CHAT},"caption":"look: {ARMOR}"}}', True),
+    (f'{{{CHAT},"text":"yes","reply_to_message":{{"text":"{ARMOR}"}}}}', True),
+    (f'{{{CHAT},"document":{{"file_name":"note.ASC","file_id":"x"}}}}', True),
+    (f'{{{CHAT},"document":{{"file_id":"x","file_name" : "a\\"b.txt.gpg"}}}}', True),
+    (f'{{{CHAT},"document":{{"mime_type":"application/pgp-encrypted"}}}}', True),
+    (f'{{{CHAT},"document":{{"mime_type":"application\\/pgp-encrypted"}}}}', True),
+    (f'{{{CHAT},"document":{{"file_name":"pgp.txt","mime_type":"text/plain"}},"caption":"x.gpg"}}', False),
+    (f'{{{CHAT},"text":"-----BEGIN PGP PUBLIC KEY BLOCK-----"}}', False),
+    (f'{{{CHAT},"text":"hello"}}', False),
+]
+
+
+@pytest.mark.parametrize(("event", "sealed"), SEALED)
+def test_an_update_with_an_openpgp_message_is_sealed(event: str, sealed: bool) -> None:
+    assert parse(BOT, body(event)).sealed is sealed
+    assert parse(BOT, body(event, "edited_message")).sealed is sealed
+
+
 LANES = [
     ("message", f"{{{CHAT}}}", "chat:42", 42, 43),
     ("channel_post", '{"chat":{"id":-100}}', "chat:-100", -100, None),

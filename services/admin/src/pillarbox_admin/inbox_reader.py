@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pillarbox.ids import BotId, RowId, UpdateId
 from pillarbox.inbox import FailedUpdate, Filter, Storage
-from pillarbox.inbox.filtering import error_type
+from pillarbox.inbox.kept import error_type
 from pillarbox.inbox.sqlite import SQLiteStorage
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.reader import PLACE, Page
@@ -41,6 +41,7 @@ class FailedRow:
     lane: str
     accepted_at: datetime
     body: bytes
+    sealed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +125,5 @@ def _row(failed: FailedUpdate) -> FailedRow:
         lane=failed.lane,
         accepted_at=failed.accepted_at,
         body=failed.body,
+        sealed=failed.sealed,
     )

@@ -9,7 +9,8 @@ from sqlalchemy import ColumnElement, Row, Select, Subquery, func, select, true,
 
 from pillarbox.db.schema import bots, failed, lanes, malformed, updates
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox.inbox.filtering import TYPE, Filter
+from pillarbox.inbox.filtering import Filter
+from pillarbox.inbox.kept import TYPE
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.database import Database
 
@@ -99,7 +100,7 @@ LISTED = (
     _type().label("type"),
     _place().label("place"),
 )
-IN_FULL = (failed.c.user_id, failed.c.lane, failed.c.accepted_at, failed.c.body)
+IN_FULL = (failed.c.user_id, failed.c.lane, failed.c.accepted_at, failed.c.body, failed.c.sealed)
 
 
 def _matching(bot_id: BotId, asked: Filter) -> list[ColumnElement[bool]]:

@@ -78,6 +78,7 @@ class FailedUpdateInFull(FailedUpdate):
     user_id: Id | None
     lane: str = Field(examples=["chat:-1001234567890"])
     accepted_at: datetime
+    sealed: bool = Field(description="it holds an OpenPGP message, so no message of its error was kept")
     payload: Any = Field(description="the update as JSON, as Telegram wrote it; null where it is no JSON")
     payload_base64: str = Field(description="the same, byte for byte")
 

@@ -28,6 +28,12 @@ def describe(error: BaseException, message: str = "") -> str:
     return _storable(f"{text} at {where}" if where else text)
 
 
+def without_message(error: BaseException) -> str:
+    """For the failed list where the update was sealed: type and place, and nothing that could quote it."""
+    where = place(error)
+    return f"{type(error).__name__} at {where}" if where else type(error).__name__
+
+
 def unreadable(error: ValidationError) -> str:
     """Why aiogram cannot read a body: fields and kinds of problem, without any of its text."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)[:3]

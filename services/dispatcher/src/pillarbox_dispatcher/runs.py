@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from pillarbox.ids import BotId
 from pillarbox.inbox import End, Failed, Finished, FsmKey, Later, Lease
+from pillarbox.inbox.sealing import is_sealed
 from pillarbox.telemetry import get_logger
 from pillarbox_dispatcher import cancels, metrics
 from pillarbox_dispatcher.current import Current
 from pillarbox_dispatcher.deadline import Deadlines, HandlerTimeout
-from pillarbox_dispatcher.failures import describe, place, unreadable
+from pillarbox_dispatcher.failures import describe, place, unreadable, without_message
 from pillarbox_dispatcher.feed import Feed
 from pillarbox_dispatcher.outbox import Outbox
 from pillarbox_dispatcher.passing import Passing
@@ -129,11 +130,15 @@ class Runs:
 
     def _retried(self, lease: Lease, error: BaseException) -> tuple[str, End]:
         _tell("update is tried again", lease, error)
-        return "retried", self._passing.end(lease.token, describe(error))
+        return "retried", self._passing.end(lease.token, _kept(lease, error, describe(error)))
 
     def _failed(self, lease: Lease, error: BaseException, outcome: str, text: str) -> tuple[str, End]:
         _tell("update failed", lease, error)
-        return outcome, Failed(lease.token, text)
+        return outcome, Failed(lease.token, _kept(lease, error, text))
+
+
+def _kept(lease: Lease, error: BaseException, text: str) -> str:
+    return without_message(error) if is_sealed(lease.body) else text
 
 
 def _tell(what: str, lease: Lease, error: BaseException) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from pillarbox.ids import BotId, UpdateId
 from pillarbox.inbox import Incoming
+from pillarbox.inbox.sealing import is_sealed
 from pillarbox_ingest import lanes
 from pillarbox_ingest.lanes import LaneBy, Path
 from pillarbox_ingest.scanner import scan
@@ -62,7 +63,9 @@ def parse(bot_id: BotId, body: bytes, lane_by: LaneBy = "chat") -> Incoming:
     for number in (update_id, place.chat_id or 0, place.user_id or 0):
         if not LEAST <= number <= MOST:
             raise Unreadable("an id is too large")
-    return Incoming(bot_id, UpdateId(update_id), kind, place.lane, body, place.chat_id, place.user_id)
+    return Incoming(
+        bot_id, UpdateId(update_id), kind, place.lane, body, place.chat_id, place.user_id, is_sealed(body)
+    )
 
 
 def update_id_of(body: bytes) -> int | None:

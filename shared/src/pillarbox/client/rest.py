@@ -203,6 +203,7 @@ def _failed(bot_id: BotId, item: Mapping[str, Any]) -> FailedUpdate:
         runs=item["runs"],
         error=item["error"],
         body=base64.b64decode(item["payload_base64"]),
+        sealed=item["sealed"],
     )
 
 

@@ -120,6 +120,7 @@ updates = Table(
     _text("kind"),
     _bytes("body"),
     _number("retries", "0"),
+    Column("sealed", Boolean, nullable=False, server_default=text("false")),
     Index("updates_update_id", "bot_id", "update_id"),
 )
 
@@ -138,6 +139,7 @@ failed = Table(
     _text("kind"),
     _text("error"),
     _bytes("body"),
+    Column("sealed", Boolean, nullable=False, server_default=text("false")),
     Index("failed_newest", "bot_id", "failed_at", "row_id"),
     Index("failed_update_id", "bot_id", "update_id"),
 )

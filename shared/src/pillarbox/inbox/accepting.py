@@ -37,7 +37,8 @@ async def _store(
     if not batch:
         return False
     try:
-        stored = await pool.execute(sql.ACCEPT, [*_parameters(updates, batch), hint])
+        sealed = [n for n, (_, position) in enumerate(batch, 1) if updates[position].sealed]
+        stored = await pool.execute(sql.ACCEPT, [*_parameters(updates, batch), hint, Int8s(sealed)])
     except (StorageRefused, StorageLocked) as error:
         if hint:  # a full queue of hints refuses what it would tell of
             return await _store(pool, updates, batch, answers)

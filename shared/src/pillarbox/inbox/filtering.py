@@ -1,24 +1,15 @@
 """Which failed updates: by id, by a filter, or all of them."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from pillarbox.ids import UpdateId
+from pillarbox.inbox.kept import error_type
 from pillarbox.inbox.states import FailedUpdate
 
 INT64 = 1 << 63
-TYPE = r"^([A-Za-z_][A-Za-z0-9_.]*)(?=:| at |$)"
-"""For PostgreSQL too; `\\Z` is what it calls `$`."""
-_TYPE = re.compile(TYPE.replace("$", r"\Z"))
-
-
-def error_type(error: str) -> str:
-    """`KeyError` of `KeyError: 'city' at bot.py:31`; a text of another form is its own type."""
-    found = _TYPE.match(error)
-    return found[1] if found else error
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Who locks several lanes locks them in the order (bot_id, lane COLLATE "C"), and 
 who cannot keep that order skips what is locked.
 """
 
-from pillarbox.inbox.filtering import TYPE
+from pillarbox.inbox.kept import TYPE
 
 CHECK = """
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
@@ -20,7 +20,7 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))"
 ACCEPT = """
 WITH came AS MATERIALIZED (
     SELECT c.bot_id, c.update_id, c.digest, c.lane COLLATE "C" AS lane, c.kind, c.chat_id, c.user_id, c.body,
-           c.n
+           c.n, c.n = ANY ($10::bigint[]) AS sealed
     FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
                 $8::bytea[])
         WITH ORDINALITY AS c(bot_id, update_id, digest, lane, kind, chat_id, user_id, body, n),
@@ -42,8 +42,8 @@ WITH came AS MATERIALIZED (
     ON CONFLICT (bot_id, lane) DO UPDATE SET pending = l.pending + excluded.pending
     RETURNING 1
 ), stored AS (
-    INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, body)
-    SELECT bot_id, lane, update_id, kind, chat_id, user_id, body
+    INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, sealed, body)
+    SELECT bot_id, lane, update_id, kind, chat_id, user_id, sealed, body
     FROM new, (SELECT count(*), inbox_advance() FROM grown) AS gate ORDER BY n
 )
 SELECT n, known FROM new
@@ -116,15 +116,15 @@ NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = $1::bigint"
 _REQUEUE = """
 WITH picked AS MATERIALIZED (%s), back AS (
     DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
-    RETURNING f.row_id, f.bot_id, f.update_id, f.lane, f.kind, f.chat_id, f.user_id, f.body
+    RETURNING f.row_id, f.bot_id, f.update_id, f.lane, f.kind, f.chat_id, f.user_id, f.sealed, f.body
 ), grown AS (
     INSERT INTO lanes AS l (bot_id, lane, pending)
     SELECT bot_id, lane, count(*) FROM back GROUP BY bot_id, lane ORDER BY bot_id, lane
     ON CONFLICT (bot_id, lane) DO UPDATE SET pending = l.pending + excluded.pending
     RETURNING 1
 ), stored AS (
-    INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, body)
-    SELECT bot_id, lane, update_id, kind, chat_id, user_id, body
+    INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, sealed, body)
+    SELECT bot_id, lane, update_id, kind, chat_id, user_id, sealed, body
     FROM back, (SELECT count(*), inbox_advance() FROM grown) AS gate ORDER BY row_id
 ), noted AS (
     INSERT INTO audit (bot_id, update_id, row_id, by, action)
@@ -190,7 +190,7 @@ SELECT inbox_trim_failed(ARRAY(SELECT max(row_id) FROM failed GROUP BY bot_id), 
 SWEEP_TURN = "SELECT pg_try_advisory_xact_lock($1::bigint)"
 
 _FAILED = f"""
-SELECT row_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
+SELECT row_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body, sealed
 FROM %s
 WHERE bot_id = $1::bigint AND (failed_at, row_id) < ($2::timestamptz, $3::bigint) AND {MATCHING}
 ORDER BY failed_at DESC, row_id DESC LIMIT $4::int4

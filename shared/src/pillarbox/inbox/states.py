@@ -40,6 +40,8 @@ class Incoming:
     body: bytes = field(repr=False)
     chat_id: int | None = None
     user_id: int | None = None
+    sealed: bool = False
+    """A text, caption or document in it is an OpenPGP message: of its errors no message is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,7 @@ class FailedUpdate:
     runs: int
     error: str = field(repr=False)
     body: bytes = field(repr=False)
+    sealed: bool = False
 
     @property
     def payload(self) -> Any:

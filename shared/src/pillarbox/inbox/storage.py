@@ -149,7 +149,8 @@ class Storage(ABC):
         return await self._end(Finished(token, tuple(outbox), tuple(fsm)))
 
     async def fail(self, token: Token, error: str) -> bool:
-        """To the failed list, with the error's type, message and place. False: the lease was lost."""
+        """To the failed list, with the error's type, message and place; of a sealed update's error the type
+        and the place alone. False: the lease was lost."""
         return await self._end(Failed(token, error))
 
     async def release(self, token: Token) -> bool:

@@ -11,6 +11,7 @@ from pillarbox.inbox import fsm as states
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Bytes, Float8s, Int2s, Int4s, Int8s, Texts
 from pillarbox.inbox.connections import Pool, Row
+from pillarbox.inbox.kept import kept_error
 from pillarbox.inbox.states import (
     End,
     Failed,
@@ -30,7 +31,6 @@ from pillarbox.settings import InboxSettings
 FINISH, FAIL, RELEASE, LATER = range(4)
 LEASE, SUSPECT, LOST, FAILED, SUSPECTS, STALE, GIVEN_UP, FOREMOST = range(8)
 
-MOST_ERROR = 2000
 MOST_LATER = 7 * 24 * 3600.0
 RESCUE_EVERY = 0.25
 
@@ -140,8 +140,8 @@ def _what(end: End) -> int:
 
 
 def _error(text: str) -> bytes:
-    """An error's text may hold what no database takes; it must not cost the others their turn."""
-    return text[:MOST_ERROR].replace("\0", "").encode("utf-8", "replace")
+    """What no database takes must not cost the others their turn. Which are sealed the database knows."""
+    return kept_error(text).encode()
 
 
 def _turn(rows: Sequence[Row], ended: Sequence[End]) -> Turn:

@@ -3,9 +3,21 @@
 from datetime import UTC, datetime
 
 from pillarbox.ids import UpdateId
-from pillarbox.inbox.contract.given import BOT, OTHER, Given, case, drained, failed, ids, update
+from pillarbox.inbox.contract.given import (
+    BOT,
+    OTHER,
+    SHORT,
+    Given,
+    case,
+    crashed,
+    drained,
+    failed,
+    ids,
+    sealed,
+    update,
+)
 from pillarbox.inbox.filtering import Filter
-from pillarbox.inbox.states import Counts, End, Failed, Finished, Malformed
+from pillarbox.inbox.states import Counts, End, Failed, Finished, Malformed, Retried
 from pillarbox.inbox.storage import Storage
 
 ERROR = "KeyError: 'city' at bot.py:31"
@@ -210,8 +222,56 @@ async def an_error_of_any_text_is_kept(given: Given) -> None:
     for n, error in enumerate(errors):
         await failed(storage, update(n, n), error=error)
     kept = await storage.failed_updates(BOT)
-    assert [k.update_id for k in kept] == [2, 1, 0]
-    assert all(k.error.startswith("E: ") for k in kept)
+    assert [k.error for k in kept] == ["E: " + "x" * 1997, "E: ? in it", "E:  in it"]
+
+
+@case(9)
+async def the_place_of_a_long_error_is_kept(given: Given) -> None:
+    storage = await given.storage()
+    await failed(storage, update(1), error="E: " + "x" * 5000 + " at bot.py:31")
+    (kept,) = await storage.failed_updates(BOT)
+    assert len(kept.error) == 2000
+    assert kept.error.endswith("x at bot.py:31")
+
+
+SEALED: list[tuple[str, str]] = [
+    (ERROR, "KeyError at bot.py:31"),
+    ("app.errors.Wrong: it says: no at noon at bot.py:31", "app.errors.Wrong at bot.py:31"),
+    ("KeyError: no place in it", "KeyError"),
+    ("KeyError: x\n at y.py:1\nmore", "KeyError"),
+    ("KeyError at bot.py:31", "KeyError at bot.py:31"),
+    ("KeyError: " + "x" * 5000 + " at bot.py:31", "KeyError at bot.py:31"),
+    ("KeyError", "KeyError"),
+    ("what it said", "Error"),
+    ("", "Error"),
+]
+
+
+@case(9)
+async def of_a_sealed_updates_error_type_and_place_are_kept_and_no_message(given: Given) -> None:
+    storage = await given.storage()
+    for n, (error, kept) in enumerate(SEALED):
+        await failed(storage, sealed(n), error=error)
+        (found,) = await storage.failed_updates(BOT, limit=1)
+        assert (found.update_id, found.sealed, found.error) == (n, True, kept)
+    await failed(storage, update(50), error=ERROR)
+    (found,) = await storage.failed_updates(BOT, limit=1)
+    assert (found.sealed, found.error) == (False, ERROR)
+
+
+@case(9)
+async def a_sealed_update_is_sealed_whichever_way_it_fails(given: Given) -> None:
+    storage = await given.storage(lease=SHORT, max_handler_runs=2)
+    await failed(storage, sealed(1))
+    await storage.requeue(BOT, None, "anna")
+    (lease,) = await storage.claim(1)
+    await storage.turn([Retried(lease.token, ERROR, 0.0, 0.0, 0)], 0)
+    assert [(k.sealed, k.error) for k in await storage.failed_updates(BOT)] == [
+        (True, "KeyError at bot.py:31")
+    ]
+    await storage.requeue(BOT, None, "anna")
+    await crashed(storage, 2)
+    assert [(k.sealed, k.error) for k in await storage.failed_updates(BOT)] == [(True, "NoEnd")]
 
 
 @case(10)

@@ -97,6 +97,10 @@ def update(n: int, chat: int = 1, body: bytes | None = None, *, bot: BotId = BOT
     )
 
 
+def sealed(n: int, chat: int = 1) -> Incoming:
+    return replace(update(n, chat), sealed=True)
+
+
 def ids(leases: Sequence[Lease]) -> list[int]:
     return [lease.update_id for lease in leases]
 

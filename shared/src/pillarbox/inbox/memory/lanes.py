@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pillarbox.ids import BotId, RowId, Token
+from pillarbox.inbox.kept import kept_error
 from pillarbox.inbox.memory.fsm import Fsm
 from pillarbox.inbox.states import (
     NOTHING,
@@ -199,8 +200,9 @@ class Lanes:
             accepted_at=at(gone.accepted_at),
             failed_at=at(moment.now),
             runs=lane.runs,
-            error=error,
+            error=kept_error(error, sealed=update.sealed),
             body=update.body,
+            sealed=update.sealed,
         )
         self.failures.append(failed)
         self._behind(place, lane)

@@ -99,7 +99,7 @@ class State:
         picked = self._pick("retry", bot_id, which, by, now)
         moved = self._moved(bot_id, which, picked)
         for f in picked:
-            back = Incoming(bot_id, f.update_id, f.kind, f.lane, f.body, f.chat_id, f.user_id)
+            back = Incoming(bot_id, f.update_id, f.kind, f.lane, f.body, f.chat_id, f.user_id, f.sealed)
             self.lanes.append(back, now)
         return moved
 

@@ -33,6 +33,7 @@ def _store(db: sqlite3.Connection, update: Incoming, rows: Iterator[int], now: i
             update.chat_id,
             update.user_id,
             now,
+            update.sealed,
             update.body,
         ),
     )

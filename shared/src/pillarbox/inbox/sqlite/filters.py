@@ -4,12 +4,16 @@ import json
 import sqlite3
 from typing import Any
 
-from pillarbox.inbox.filtering import Filter, error_type
+from pillarbox.inbox.filtering import Filter
+from pillarbox.inbox.kept import error_type, kept_error
 from pillarbox.inbox.sqlite.times import of
 
 
 def define(db: sqlite3.Connection) -> None:
     db.create_function("error_type", 1, error_type, deterministic=True)
+    db.create_function(
+        "kept", 2, lambda error, sealed: kept_error(error, sealed=bool(sealed)), deterministic=True
+    )
 
 
 def columns(matching: Filter | None) -> list[Any]:

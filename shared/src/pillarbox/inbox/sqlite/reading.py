@@ -52,9 +52,21 @@ def failed_updates(
     found = db.execute(statement, (bot_id, at_most, *columns(matching), last, limit))
     return [
         FailedUpdate(
-            RowId(row), BotId(bot), UpdateId(update), kind, lane, chat, user, at(accepted), at(failed), *rest
+            RowId(row),
+            BotId(bot),
+            UpdateId(update),
+            kind,
+            lane,
+            chat,
+            user,
+            at(accepted),
+            at(failed),
+            runs,
+            error,
+            body,
+            bool(sealed),
         )
-        for row, bot, update, kind, lane, chat, user, accepted, failed, *rest in found
+        for row, bot, update, kind, lane, chat, user, accepted, failed, runs, error, body, sealed in found
     ]
 
 

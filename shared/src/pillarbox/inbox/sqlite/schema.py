@@ -82,7 +82,11 @@ THIRD = (
     "ALTER TABLE lanes ADD COLUMN uncounted INTEGER",
     "ALTER TABLE updates ADD COLUMN retries INTEGER NOT NULL DEFAULT 0",
 )
-VERSIONS = (FIRST, SECOND, THIRD)
+FOURTH = (
+    "ALTER TABLE updates ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE failed ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0",
+)
+VERSIONS = (FIRST, SECOND, THIRD, FOURTH)
 """What makes a file of version n - 1 one of version n; what was released is never changed again."""
 
 

@@ -8,8 +8,8 @@ KNOWN = "SELECT digest FROM seen WHERE bot_id = ? AND update_id = ?"
 SEEN = "INSERT INTO seen (bot_id, update_id, digest, accepted_at) VALUES (?, ?, ?, ?)"
 LANE = "INSERT INTO lanes (bot_id, lane, head) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 UPDATE = """
-INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, sealed, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 MALFORMED = "INSERT INTO malformed (bot_id, received_at, reason, body) VALUES (?, ?, ?, ?)"
@@ -49,9 +49,10 @@ GONE = "DELETE FROM updates WHERE row_id = ?"
 QUEUED = "INSERT INTO outbox (row_id, n, bot_id, lane, body) VALUES (?, ?, ?, ?, ?)"
 FAILED = """
 INSERT INTO failed (
-    row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body, failed_at, runs, error
+    row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, sealed, body, failed_at, runs, error
 )
-SELECT row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body, ?, ?, ?
+SELECT row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, sealed, body, ?, ?,
+    kept(?, sealed)
 FROM updates WHERE row_id = ?
 """
 LEASED = """
@@ -115,12 +116,13 @@ FAILED_BATCH, FAILED_BATCH_CHOSEN = _FAILED_BATCH % ALL, _FAILED_BATCH % CHOSEN
 FAILED_OF = "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND update_id = ? AND row_id <= ?"
 WAITING = "SELECT 1 FROM updates WHERE bot_id = ? AND update_id = ? LIMIT 1"
 REQUEUED = """
-INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, body)
-SELECT ?, bot_id, lane, update_id, kind, chat_id, user_id, ?, body FROM failed WHERE row_id = ?
+INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, sealed, body)
+SELECT ?, bot_id, lane, update_id, kind, chat_id, user_id, ?, sealed, body FROM failed WHERE row_id = ?
 """
 NOTED = "INSERT INTO audit (at, bot_id, update_id, row_id, by, action) VALUES (?, ?, ?, ?, ?, ?)"
 _FAILED_LIST = f"""
-SELECT row_id, bot_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body
+SELECT row_id, bot_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body,
+    sealed
 FROM %s AND bot_id = ?1 AND (failed_at, row_id) < (?2, ?9) AND {MATCHING}
 ORDER BY failed_at DESC, row_id DESC LIMIT ?10
 """  # noqa: S608 - both parts are constants of this module

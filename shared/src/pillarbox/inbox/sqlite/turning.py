@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from pillarbox.ids import BotId, RowId, Token, UpdateId
+from pillarbox.inbox.kept import kept_error
 from pillarbox.inbox.sqlite import fsm as states
 from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.numbers import numbers
@@ -25,7 +26,6 @@ from pillarbox.inbox.states import (
 )
 
 MOST_TURNS = 16  # then the lane goes behind the others that wait
-MOST_ERROR = 2000
 MOST_LATER = 7 * 24 * 3600.0
 SUSPECT = 2
 
@@ -106,8 +106,8 @@ class _Turn:
             self.db.execute(statements.EMPTY, (bot_id, lane))
 
     def fail(self, bot_id: int, lane: str, row: int, runs: int, error: str) -> None:
-        text = error[:MOST_ERROR].replace("\0", "").encode("utf-8", "replace").decode()
-        self.db.execute(statements.FAILED, (self.moment.now, runs, text, row))
+        # Without what no parameter can be; of a sealed update the file's own function takes the message.
+        self.db.execute(statements.FAILED, (self.moment.now, runs, kept_error(error), row))
         self.db.execute(statements.GONE, (row,))
         self.failed.setdefault(bot_id, []).append(row)
         self.behind(bot_id, lane)
