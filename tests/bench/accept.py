@@ -1,12 +1,12 @@
 """Updates a second that ingest accepts, beside a FastAPI route that checks the secret and reads the body.
 
 Both are one process under the same uvicorn flags; 40 connections post 600-byte updates of 1,000 chats. The
-yardstick stores nothing. The ratio is the median of the ratios inside a round; the last line is JSON.
+yardstick stores nothing. The ratio is the median of the ratios inside a round. `paced_`: at 200 a second, ms
+from each POST to its answer. CPU is that of a server with all below it, PostgreSQL's apart; the last line is
+JSON.
 """
 
 import argparse
-import asyncio
-import itertools
 import json
 import os
 import signal
@@ -15,12 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import cast
 
 import psycopg
 import uvloop
@@ -28,106 +26,65 @@ import uvloop
 from pillarbox import db
 from pillarbox_solo.ports import free_port
 from pillarbox_solo.postgres import PostgresServer
+from tests.bench.cpu import used
+from tests.bench.posting import BOT_ID, SECRET, Connections
 from tests.support.servers import running
 
-BAR, GOAL = 0.5, 0.7
-CONNECTIONS, CHATS, SIZE = 40, 1000, 600
-BOT_ID, SECRET = 700_001, "for-tests-only"
-TICKS = os.sysconf("SC_CLK_TCK")
-
-_update_ids = itertools.count(1)
+BAR = 0.7
+PACE, BAR_PACED_MS = 200, 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two servers, while it runs."""
+    """One of the two servers, while it runs. `postgres` is None where it stores nothing."""
 
     name: str
     port: int
     pid: int
-
-    def cpu(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+    postgres: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
+    """As many as it could, and then at a pace."""
+
     rate: float
     cpu_us: float
+    postgres_us: float
     p99_ms: float
-
-
-def request(update_id: int) -> bytes:
-    chat = 5000 + update_id % CHATS
-    message = {
-        "message_id": update_id,
-        "date": 1764000000,
-        "chat": {"id": chat, "type": "private", "first_name": "Ann"},
-        "from": {"id": chat, "is_bot": False, "first_name": "Ann"},
-        "text": "",
-    }
-    update = {"update_id": update_id, "message": message}
-    message["text"] = "x" * (SIZE - len(json.dumps(update)))
-    body = json.dumps(update).encode()
-    head = (
-        f"POST /webhook/{BOT_ID} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        f"X-Telegram-Bot-Api-Secret-Token: {SECRET}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-class Client(asyncio.Protocol):
-    """One connection: the next request goes out when the last one's answer is here."""
-
-    def __init__(self, until: float, done: asyncio.Future[None]) -> None:
-        self.times: list[float] = []
-        self._until = until
-        self._done = done
-        self._sent = 0.0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
-        self._post()
-
-    def _post(self) -> None:
-        self._sent = time.perf_counter()
-        self._transport.write(request(next(_update_ids)))
-
-    def data_received(self, data: bytes) -> None:
-        if not data.startswith(b"HTTP/1.1 200"):
-            self._done.set_exception(RuntimeError(data.split(b"\r\n")[0].decode()))
-            return
-        now = time.perf_counter()
-        self.times.append(now - self._sent)
-        if now < self._until:
-            self._post()
-        elif not self._done.done():
-            self._done.set_result(None)
+    paced_p50_ms: float
+    paced_p99_ms: float
+    paced_cpu_us: float
 
 
 async def load(side: Side, seconds: float) -> Round:
-    loop = asyncio.get_running_loop()
-    before, started = side.cpu(), time.perf_counter()
-    clients, ends = [], []
-    for _ in range(CONNECTIONS):
-        done = loop.create_future()
-        connect = partial(Client, started + seconds, done)
-        transport, client = await loop.create_connection(connect, "127.0.0.1", side.port)
-        clients.append((transport, client))
-        ends.append(done)
-    await asyncio.gather(*ends)
-    took = time.perf_counter() - started
-    times = sorted(t for _, client in clients for t in client.times)
-    for transport, _ in clients:
-        transport.close()
+    async with Connections(side.port) as connections:
+        began, mine, theirs = time.perf_counter(), used(side.pid), used(side.postgres)
+        flood = await connections.flood(seconds)
+        took = time.perf_counter() - began
+        cpu, postgres = used(side.pid) - mine, used(side.postgres) - theirs
+    async with Connections(side.port) as connections:
+        mine = used(side.pid)
+        paced = await connections.paced(PACE, int(PACE * seconds))
+        cpu_paced = used(side.pid) - mine
     return Round(
-        len(times) / took, (side.cpu() - before) / len(times) * 1e6, times[int(len(times) * 0.99)] * 1e3
+        rate=len(flood) / took,
+        cpu_us=cpu / len(flood) * 1e6,
+        postgres_us=postgres / len(flood) * 1e6,
+        p99_ms=percentile(flood, 99),
+        paced_p50_ms=percentile(paced, 50),
+        paced_p99_ms=percentile(paced, 99),
+        paced_cpu_us=cpu_paced / len(paced) * 1e6,
     )
 
 
+def percentile(times: Sequence[float], of: int) -> float:
+    """Of sorted seconds, in ms."""
+    return times[len(times) * of // 100] * 1e3
+
+
 @contextmanager
-def side(name: str, module: str, environment: dict[str, str]) -> Iterator[Side]:
+def side(name: str, module: str, environment: dict[str, str], postgres: int | None = None) -> Iterator[Side]:
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", module],
@@ -135,7 +92,7 @@ def side(name: str, module: str, environment: dict[str, str]) -> Iterator[Side]:
     )
     try:
         _wait(port)
-        yield Side(name, port, process.pid)
+        yield Side(name, port, process.pid, postgres)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
@@ -164,25 +121,39 @@ async def measure(noop: Side, ours: Side, rounds: int, seconds: float) -> list[t
         first, second = (noop, ours) if number % 2 == 0 else (ours, noop)
         figures = {first.name: await load(first, seconds), second.name: await load(second, seconds)}
         results.append((figures["noop"], figures["ingest"]))
-        print(
-            f"round {number + 1}: " + ", ".join(f"{n} {f.rate:.0f}/s" for n, f in figures.items()), flush=True
-        )
+        print(f"round {number + 1}: {', '.join(told(*one) for one in figures.items())}", flush=True)
     return results
+
+
+def told(name: str, one: Round) -> str:
+    return f"{name} {one.rate:.0f}/s {one.cpu_us:.0f} us, p99 {one.paced_p99_ms:.1f} ms at {PACE}/s"
 
 
 def summary(results: list[tuple[Round, Round]]) -> dict[str, object]:
     ratio = statistics.median(ours.rate / noop.rate for noop, ours in results)
-    cpu = statistics.median(ours.cpu_us / noop.cpu_us for noop, ours in results)
+    paced = statistics.median(ours.paced_p99_ms for _, ours in results)
+
+    def middle(side: int, column: str, digits: int | None = None) -> float:
+        values: list[float] = [getattr(one[side], column) for one in results]
+        return round(statistics.median(values), digits)
+
     return {
-        "updates_per_s": round(statistics.median(ours.rate for _, ours in results)),
-        "yardstick_per_s": round(statistics.median(noop.rate for noop, _ in results)),
+        "bench": "accept",
+        "updates_per_s": middle(1, "rate"),
+        "yardstick_per_s": middle(0, "rate"),
         "ratio": round(ratio, 2),
-        "cpu_ratio": round(cpu, 2),
-        "cpu_us": round(statistics.median(ours.cpu_us for _, ours in results)),
-        "p99_ms": round(statistics.median(ours.p99_ms for _, ours in results), 1),
         "bar": BAR,
-        "goal": GOAL,
-        "reached": ratio >= BAR,
+        "cpu_us": middle(1, "cpu_us"),
+        "postgres_cpu_us": middle(1, "postgres_us"),
+        "yardstick_cpu_us": middle(0, "cpu_us"),
+        "p99_ms": middle(1, "p99_ms", 1),
+        "paced_per_s": PACE,
+        **{f"paced_{name}_ms": middle(1, f"paced_{name}_ms", 2) for name in ("p50", "p99")},
+        **{f"yardstick_paced_{name}_ms": middle(0, f"paced_{name}_ms", 2) for name in ("p50", "p99")},
+        "bar_paced_p99_ms": BAR_PACED_MS,
+        "paced_cpu_us": middle(1, "paced_cpu_us"),
+        "yardstick_paced_cpu_us": middle(0, "paced_cpu_us"),
+        "reached": ratio >= BAR and paced < BAR_PACED_MS,
     }
 
 
@@ -202,7 +173,7 @@ def main() -> None:
         settings = {"DATABASE_URL": url, "BOT_TOKENS": f"{BOT_ID}:{'A' * 35}", "WEBHOOK_SECRET": SECRET}
         with (
             side("noop", "tests.bench.accept_noop", settings) as noop,
-            side("ingest", "pillarbox_ingest", settings) as ours,
+            side("ingest", "pillarbox_ingest", settings, server.pid) as ours,
         ):
             results = uvloop.run(measure(noop, ours, *((1, 1.0) if short else (5, 4.0))))
         with psycopg.connect(url) as connection:
