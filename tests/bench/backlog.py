@@ -9,7 +9,6 @@ import gc
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from pillarbox import db
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.settings import InboxSettings, load
 from pillarbox_solo.postgres import PostgresServer
-from tests.bench.engine import Figure, Meter, database, figure, handle_all
+from tests.bench.engine import Figure, Meter, database, handle_all
 from tests.support.backlog import pile, settle
 from tests.support.inbox import query
 from tests.support.servers import running
@@ -53,13 +52,13 @@ def snapshot_held(url: str) -> Iterator[None]:
         yield
 
 
-def bare_commits(url: str, count: int = 500) -> Figure:
+def bare_commits(server: PostgresServer, url: str, count: int = 500) -> Figure:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS bare (n bigint)")
-        started = time.perf_counter()
+        meter = Meter(server)
         for n in range(count):
             connection.execute("INSERT INTO bare VALUES (%s)", [n], prepare=True)
-        return figure(count, time.perf_counter() - started, 0, 0)
+        return meter.figure(count)
 
 
 def piled(server: PostgresServer, url: str, count: int, lanes: int, *, held: bool = False) -> Figure:
@@ -79,7 +78,7 @@ def one_round(server: PostgresServer, large: str, hot: str, lone: str) -> dict[s
     found["large"] = uvloop.run(handled(server, large, HANDLED))
     found["hot"] = uvloop.run(handled(server, hot, HANDLED))
     found["lone"] = uvloop.run(handled(server, lone, HANDLED // 4))
-    found["commits"] = bare_commits(lone)
+    found["commits"] = bare_commits(server, lone)
     with database(server) as url:
         db.migrate(url)
         pile(url, HELD, HELD // 4)

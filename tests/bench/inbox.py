@@ -6,7 +6,6 @@
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -21,12 +20,12 @@ from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.inbox.states import End, Finished, Incoming
 from pillarbox.settings import InboxSettings, load
 from pillarbox_solo.postgres import PostgresServer
+from tests.bench.cpu import used
 from tests.support.servers import running
 
 BOT = BotId(1)
 BODY = b'{"update_id":1,"message":{"text":"' + b"x" * 566 + b'"}}'
 REPLY = b'{"method":"sendMessage","params":{"chat_id":42,"text":"hi"}}'
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def updates(count: int, chats: int, first: int) -> list[Incoming]:
@@ -65,17 +64,8 @@ async def dispatched(storage: PostgresStorage, count: int, loops: int, lanes: in
 
 
 def cpu(server: PostgresServer) -> float:
-    """Seconds of processor time that the server's children have used and use."""
-    total = 0
-    parent = server.pid_file.read_text().split()[0]
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[1] == parent or stat.parent.name == parent:
-            total += sum(map(int, fields[11:15] if stat.parent.name == parent else fields[11:13]))
-    return total / TICKS
+    """Seconds of processor time that the server and its children have used."""
+    return used(server.pid)
 
 
 async def measure(server: PostgresServer, url: str, count: int) -> dict[str, float]:

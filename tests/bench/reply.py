@@ -7,6 +7,7 @@ take turns, slice by slice: what else the machine does meets both.
 
 import argparse
 import asyncio
+import itertools
 import json
 import socket
 import statistics
@@ -14,13 +15,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
 from pillarbox_solo.ports import free_port
+from pillarbox_solo.valkey import ValkeyServer
+from tests.bench.cpu import used
 from tests.support.simulator_client import SimulatorClient
 from tests.support.stack import BOT_ID, SECRET, Stack, running
 
@@ -28,6 +32,19 @@ RATE = 50
 CHATS = 100
 SLICES = 4
 BAR = 3.0
+
+
+_firsts = itertools.count(1, 10_000)
+"""Where the update ids of a slice begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Where to post, and the processes that do all of its work: database and queue are among them."""
+
+    name: str
+    url: str
+    pids: Sequence[int | None]
 
 
 def update(number: int, marker: str) -> bytes:
@@ -77,15 +94,15 @@ async def _arrivals(simulator: SimulatorClient, posted: dict[str, float]) -> dic
 
 
 @contextmanager
-def yardstick(stack: Stack) -> Iterator[str]:
-    """aiogram answering from its own webhook server; gives the webhook's URL."""
+def yardstick(stack: Stack) -> Iterator["Side"]:
+    """aiogram answering from its own webhook server."""
     port = free_port()
     environment = {**stack.services["ingest"].environment, "YARDSTICK_PORT": str(port)}
     process = subprocess.Popen([sys.executable, "-m", "tests.bench.aiogram_webhook"], env=environment)
     url = f"http://127.0.0.1:{port}/webhook"
     try:
         _await_port(port)
-        yield url
+        yield Side("aiogram", url, (process.pid,))
     finally:
         process.terminate()
         process.wait()
@@ -102,27 +119,38 @@ def _await_port(port: int) -> None:
     raise RuntimeError("the yardstick did not start")
 
 
-async def rounds(stack: Stack, theirs: str, count: int, seconds: float) -> list[dict[str, float]]:
-    ours = f"{stack.services['ingest'].url}/webhook/{BOT_ID}"
-    out = []
+def product(stack: Stack) -> Side:
+    services = [stack.services[name].process for name in ("ingest", "dispatcher", "sender")]
+    assert isinstance(stack.valkey, ValkeyServer)
+    pids = (*(one.pid for one in services if one), stack.postgres.pid, stack.valkey.pid)
+    return Side("ours", f"{stack.services['ingest'].url}/webhook/{BOT_ID}", pids)
+
+
+async def rounds(stack: Stack, theirs: Side, count: int, seconds: float) -> list[dict[str, float]]:
+    sides = (product(stack), theirs)
     async with aiohttp.ClientSession() as session:
         simulator = SimulatorClient(stack.simulator.url, session)
-        for url, first in ((ours, 1), (theirs, 100_000)):
-            await measure(url, simulator, 1.0, first)  # warm-up
-        for number in range(1, count + 1):
-            taken: dict[str, list[float]] = {"ours": [], "aiogram": []}
-            for part in range(SLICES):
-                for name, url in (("ours", ours), ("aiogram", theirs)):
-                    first = number * 1_000_000 + part * 10_000 + (0 if name == "ours" else 500_000)
-                    taken[name] += await measure(url, simulator, seconds / SLICES, first)
-            figures = {}
-            for name, all_of_it in taken.items():
-                figures[f"{name}_p50"] = statistics.median(all_of_it)
-                figures[f"{name}_p99"] = statistics.quantiles(all_of_it, n=100)[98]
-            figures["ratio"] = figures["ours_p50"] / figures["aiogram_p50"]
-            print(" ".join(f"{name}={value:.2f}" for name, value in figures.items()), flush=True)
-            out.append(figures)
-    return out
+        for side in sides:
+            await measure(side.url, simulator, 1.0, next(_firsts))  # warm-up
+        return [await one_round(simulator, sides, seconds) for _ in range(count)]
+
+
+async def one_round(simulator: SimulatorClient, sides: Sequence[Side], seconds: float) -> dict[str, float]:
+    taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    cpu = dict.fromkeys(taken, 0.0)
+    for _ in range(SLICES):
+        for side in sides:
+            before = used(*side.pids)
+            taken[side.name] += await measure(side.url, simulator, seconds / SLICES, next(_firsts))
+            cpu[side.name] += used(*side.pids) - before
+    figures = {}
+    for name, times in taken.items():
+        figures[f"{name}_p50"] = statistics.median(times)
+        figures[f"{name}_p99"] = statistics.quantiles(times, n=100)[98]
+        figures[f"{name}_cpu_us"] = cpu[name] / len(times) * 1e6
+    figures["ratio"] = figures["ours_p50"] / figures["aiogram_p50"]
+    print(" ".join(f"{name}={value:.2f}" for name, value in figures.items()), flush=True)
+    return figures
 
 
 def main() -> None:

@@ -12,12 +12,15 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
 from redis.asyncio import Redis
 
 from pillarbox_solo.valkey import ValkeyServer
+from tests.bench.cpu import used
 from tests.bench.sink import Sink, running_sink
 from tests.support.sending import QUEUE, SenderProcess, message, senders, until
 from tests.support.servers import running
@@ -29,28 +32,42 @@ PUSHES = 40
 PATIENCE = 120.0
 
 
-def rate(sink: Sink) -> float:
-    return (len(sink.arrived) - 1) / (sink.arrived[-1] - sink.arrived[0])
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """From the first call to the last: a second, and processor microseconds of each, of these processes."""
+
+    rate: float
+    cpu_us: float
+    valkey_us: float = 0.0
 
 
-async def bare(sink: Sink, count: int) -> float:
+async def figure(sink: Sink, count: int, pid: int, valkey: int | None = None) -> Figure:
+    await sink.wait(1, PATIENCE)
+    before, valkey_before = used(pid), used(valkey)
+    await sink.wait(count, PATIENCE)
+    cpu, valkey_cpu = used(pid) - before, used(valkey) - valkey_before
+    seconds = sink.arrived[-1] - sink.arrived[0]
+    return Figure((count - 1) / seconds, cpu / count * 1e6, valkey_cpu / count * 1e6)
+
+
+async def bare(sink: Sink, count: int) -> Figure:
     sink.arrived.clear()
     loop = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.bench.send_bare", sink.url, str(count)
     )
-    await sink.wait(count, PATIENCE)
+    found = await figure(sink, count, loop.pid)
     await loop.wait()
-    return rate(sink)
+    return found
 
 
-async def sent(sink: Sink, redis: "Redis", sender: SenderProcess, count: int) -> float:
+async def sent(sink: Sink, redis: "Redis", sender: SenderProcess, count: int, valkey: int | None) -> Figure:
     sink.arrived.clear()
     await redis.flushall()
     await redis.rpush(QUEUE, *(message(n % CHATS + 1, f"message {n}") for n in range(count)))
     async with senders([sender]):
-        await sink.wait(count, PATIENCE)
+        found = await figure(sink, count, sender.pid, valkey)
         await sender.stop()
-    return rate(sink)
+    return found
 
 
 async def idle(sink: Sink, redis: "Redis", sender: SenderProcess) -> float:
@@ -73,21 +90,30 @@ async def idle(sink: Sink, redis: "Redis", sender: SenderProcess) -> float:
 async def bench(rounds: int, count: int, folder: Path) -> dict[str, object]:
     with running(ValkeyServer(folder / "valkey")) as valkey:
         async with running_sink() as sink, Redis.from_url(valkey.url) as redis:
-            ratios, ours, theirs = [], [], []
             sender = SenderProcess(valkey.url, sink.url, folder, "bench")
+            pairs = []
             for n in range(rounds):
-                theirs.append(await bare(sink, count))
-                ours.append(await sent(sink, redis, sender, count))
-                ratios.append(ours[-1] / theirs[-1])
+                theirs = await bare(sink, count)
+                ours = await sent(sink, redis, sender, count, valkey.pid)
+                pairs.append((ours, theirs))
                 print(
-                    f"round {n + 1}: {ours[-1]:.0f}/s beside {theirs[-1]:.0f}/s, {ratios[-1]:.2f}", flush=True
+                    f"round {n + 1}: {ours.rate:.0f}/s {ours.cpu_us:.0f} us"
+                    f" beside {theirs.rate:.0f}/s {theirs.cpu_us:.0f} us",
+                    flush=True,
                 )
             p50 = await idle(sink, redis, sender)
-    ratio = statistics.median(ratios)
+    return summary(pairs, p50)
+
+
+def summary(pairs: Sequence[tuple[Figure, Figure]], p50: float) -> dict[str, object]:
+    ratio = statistics.median(ours.rate / theirs.rate for ours, theirs in pairs)
     return {
         "bench": "send",
-        "messages_per_s": round(statistics.median(ours)),
-        "bare_per_s": round(statistics.median(theirs)),
+        "messages_per_s": round(statistics.median(ours.rate for ours, _ in pairs)),
+        "cpu_us": round(statistics.median(ours.cpu_us for ours, _ in pairs), 1),
+        "valkey_cpu_us": round(statistics.median(ours.valkey_us for ours, _ in pairs), 1),
+        "bare_per_s": round(statistics.median(theirs.rate for _, theirs in pairs)),
+        "bare_cpu_us": round(statistics.median(theirs.cpu_us for _, theirs in pairs), 1),
         "ratio": round(ratio, 3),
         "bar": BAR,
         "idle_p50_ms": round(p50, 2),

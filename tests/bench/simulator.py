@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
 import uvloop
 
 from pillarbox_solo.ports import free_port
+from tests.bench.cpu import used
 from tests.support.simulator_client import SimulatorClient
 
 TOKEN = "700001:for-tests-only-AAAAAAAAAAAAAAAAAAAAAAAA"
@@ -92,12 +92,6 @@ def server() -> Iterator[tuple[int, int]]:
             process.terminate()
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process (proc_pid_stat(5), fields 14 and 15)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def calls(port: int, seconds: float) -> dict[int, int]:
     """How many calls each chat got within `seconds`."""
     loop = asyncio.get_running_loop()
@@ -131,22 +125,26 @@ async def updates(port: int, control: SimulatorClient, session: aiohttp.ClientSe
 
 
 async def measure(port: int, pid: int, rounds: int, seconds: float) -> dict[str, Any]:
-    rates, cores, deliveries = [], [], []
+    rates, cores, deliveries, update_cpus = [], [], [], []
     async with aiohttp.ClientSession() as session:
         control = SimulatorClient(f"http://127.0.0.1:{port}", session)
         await _ready(session, port)
         for _ in range(rounds):
-            before, started = cpu_seconds(pid), time.perf_counter()
+            before, started = used(pid), time.perf_counter()
             answered = await calls(port, seconds)
-            taken, used = time.perf_counter() - started, cpu_seconds(pid) - before
+            taken, cpu = time.perf_counter() - started, used(pid) - before
             rates.append(sum(answered.values()) / taken)
-            cores.append(sum(answered.values()) / used)
+            cores.append(sum(answered.values()) / cpu)
             await _complete(session, port, answered)
+            before = used(pid)
             deliveries.append(UPDATES / await updates(port, control, session))
+            update_cpus.append((used(pid) - before) / UPDATES)
     return {
         "calls_per_s": round(statistics.median(rates)),
         "calls_per_core": round(statistics.median(cores)),
+        "call_cpu_us": round(1e6 / statistics.median(cores), 1),
         "updates_per_s": round(statistics.median(deliveries)),
+        "update_cpu_us": round(statistics.median(update_cpus) * 1e6, 1),
         "bar": BAR,
         "reached": statistics.median(cores) >= BAR,
     }

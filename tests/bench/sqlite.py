@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from pillarbox.ids import BotId, UpdateId
@@ -27,12 +28,20 @@ BAR = 2.0
 PEER = Path(__file__).with_name("pgpcbot_engine.py")
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Updates a second, and processor microseconds of each, of all threads."""
+
+    rate: float
+    cpu_us: float
+
+
 def incoming(n: int) -> Incoming:
     body = b'{"update_id":%d,"message":{"text":"%s"}}' % (n, b"x" * 560)
     return Incoming(BOT, UpdateId(n), "message", f"chat:{n % 1000}", body, n % 1000, n % 1000)
 
 
-async def ours(folder: str, count: int, batch: int, producers: int) -> float:
+async def ours(folder: str, count: int, batch: int, producers: int) -> Figure:
     storage = SQLiteStorage(f"{folder}/pillarbox.db")
     await storage.open()
     await storage.lock([BOT])
@@ -52,25 +61,26 @@ async def ours(folder: str, count: int, batch: int, producers: int) -> float:
             await storage.accept(some)
 
     watching, working = asyncio.create_task(watchdog.run(lanes.lost)), asyncio.create_task(lanes.run(stop, 5))
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*(produce() for _ in range(producers)))
     while done < count or (await storage.counts(BOT)).pending:  # noqa: ASYNC110 - ends have no event
         await asyncio.sleep(0.005)
-    took = time.perf_counter() - started
+    took, used = time.perf_counter() - started, time.process_time() - cpu
     stop.set()
     await working
     watching.cancel()
     await storage.close()
-    return count / took
+    return Figure(count / took, used / count * 1e6)
 
 
-def round_of(count: int, batch: int, producers: int, peer: str | None) -> tuple[float, float | None]:
+def round_of(count: int, batch: int, producers: int, peer: str | None) -> tuple[Figure, Figure | None]:
     with tempfile.TemporaryDirectory(dir=".") as folder:
         mine = asyncio.run(ours(folder, count, batch, producers))
         if peer is None:
             return mine, None
         command = [peer, str(PEER), folder, str(count), str(batch), str(producers)]
-        return mine, float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        return mine, Figure(*map(float, done.stdout.split()))
 
 
 def main() -> None:
@@ -87,11 +97,13 @@ def main() -> None:
     ratios: list[float] = []
     for name, (batch, producers) in SHAPES.items():
         done = [round_of(arguments.updates, batch, producers, arguments.pgpcbot) for _ in range(rounds)]
-        figures[name] = round(statistics.median(mine for mine, _ in done))
         theirs = [peer for _, peer in done if peer is not None]
+        for label, some in ((name, [mine for mine, _ in done]), (f"{name}_pgpcbot", theirs)):
+            if some:
+                figures[label] = round(statistics.median(one.rate for one in some))
+                figures[f"{label}_cpu_us"] = round(statistics.median(one.cpu_us for one in some), 1)
         if theirs:
-            figures[f"{name}_pgpcbot"] = round(statistics.median(theirs))
-            ratios.append(statistics.median(mine / peer for mine, peer in done if peer))
+            ratios.append(statistics.median(mine.rate / peer.rate for mine, peer in done if peer))
             figures[f"{name}_ratio"] = round(ratios[-1], 2)
     ratio = round(min(ratios), 2) if ratios else None
     print(json.dumps(figures | {"ratio": ratio, "reached": None if ratio is None else ratio >= BAR}))

@@ -16,6 +16,7 @@ from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.settings import InboxSettings, load
 from pillarbox_solo.postgres import PostgresServer
 from tests.bench.engine import database
+from tests.bench.inbox import cpu
 from tests.support.backlog import remember, settle
 from tests.support.inbox import incoming, query
 from tests.support.servers import running
@@ -58,12 +59,15 @@ async def beside(storage: PostgresStorage, sweeper: PostgresStorage) -> tuple[li
     return await accepts, seconds
 
 
-async def measure(url: str) -> dict[str, float]:
+async def measure(server: PostgresServer, url: str) -> dict[str, float]:
     stores = [PostgresStorage(load(InboxSettings, database_url=url)) for _ in range(2)]
     for storage in stores:
         await storage.open()
+    idle = cpu(server)
     before = await alone(stores[0])
+    accepting = cpu(server) - idle
     during, seconds = await beside(*stores)
+    sweeping = cpu(server) - idle - accepting * (1 + len(during) / len(before))
     for storage in stores:
         await storage.close()
     if query(url, "SELECT count(*) FROM seen WHERE accepted_at < now() - interval '72 hours'") != [(0,)]:
@@ -73,6 +77,9 @@ async def measure(url: str) -> dict[str, float]:
         "beside_p99_ms": p99(during),
         "ratio": p99(during) / p99(before),
         "sweep_s": seconds,
+        "swept_per_s": OLD / seconds,
+        "swept_postgres_us": sweeping / OLD * 1e6,
+        "accept_postgres_us": accepting / len(before) * 1e6,
     }
 
 
@@ -85,7 +92,7 @@ def one_round(server: PostgresServer) -> dict[str, float]:
         db.migrate(url)
         remember(url, OLD, hours=100)
         settle(url)
-        found = uvloop.run(measure(url))
+        found = uvloop.run(measure(server, url))
     print(" ".join(f"{name}={value:.2f}" for name, value in found.items()), flush=True)
     return found
 

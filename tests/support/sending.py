@@ -63,6 +63,11 @@ class SenderProcess:
                 sys.executable, "-m", "pillarbox_sender", env=self._environment, stderr=log, stdout=log
             )
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def send_signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
