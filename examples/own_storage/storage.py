@@ -33,6 +33,7 @@ from pillarbox.inbox import (
     Limits,
     Malformed,
     Moved,
+    OutboxRow,
     Pin,
     Place,
     Progress,
@@ -41,6 +42,7 @@ from pillarbox.inbox import (
     Which,
     unheard,
 )
+from pillarbox.inbox.handing import in_handfuls
 from pillarbox.inbox.locks import BotLock
 from pillarbox.inbox.memory.lanes import Lanes, Moment
 from pillarbox.inbox.memory.state import State
@@ -182,14 +184,18 @@ class FileStorage(Storage):
 
     async def relay(self, file: Filer, limit: int) -> int:
         """Rows are forgotten after `file` has them: a crash in between hands them out again."""
-        async with self._relaying:
+
+        async def hand_on(most: int) -> Sequence[OutboxRow]:
             with self._files.state() as state:
-                rows = state.oldest_outbox(limit, set(self._locks))
+                rows = state.oldest_outbox(most, set(self._locks))
             if rows:
                 await file(rows)
                 with self._files.state() as state:
                     state.relayed(rows)
-        return len(rows)
+            return rows
+
+        async with self._relaying:
+            return await in_handfuls(hand_on, limit)
 
     async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         with self._files.state() as state:

@@ -9,11 +9,11 @@ from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId, RowId
 from pillarbox.inbox import sql
 from pillarbox.inbox.connections import AsyncLink, Pool, deadline
+from pillarbox.inbox.handing import RELAY_BYTES
 from pillarbox.inbox.states import OutboxRow
 
 File = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
-BYTES = 8 << 20
 PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
 
@@ -37,7 +37,7 @@ async def _full_passes(pool: Pool, file: File, limit: int) -> tuple[int, int]:
     while True:
         taken, size, left = await _pass(pool, file, limit)
         handed += taken
-        if size < BYTES or handed >= limit:
+        if size < RELAY_BYTES or handed >= limit:
             return handed, left
 
 
@@ -64,7 +64,7 @@ async def _take(link: AsyncLink, limit: int) -> tuple[list[OutboxRow], int]:
     async with deadline():
         async with link.pipeline():
             await link.execute(b"BEGIN")
-            cursor = await link.execute(sql.RELAY.encode(), [limit, BYTES], prepare=True, binary=True)
+            cursor = await link.execute(sql.RELAY.encode(), [limit, RELAY_BYTES], prepare=True, binary=True)
         found = await cursor.fetchall()
     ours = [
         OutboxRow(BotId(bot), lane, RowId(row), n, body)

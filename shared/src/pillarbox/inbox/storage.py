@@ -187,7 +187,8 @@ class Storage(ABC):
 
     @abstractmethod
     async def relay(self, file: Filer, limit: int) -> int:
-        """Hands the oldest `limit` outbox rows to `file`, in order inside a lane, then forgets them.
+        """Hands the oldest `limit` outbox rows to `file`, in order inside a lane, then forgets them. So many
+        bytes at once: `file` is called again where there are more (`handing` has the words for it).
 
         Rows of one lane are never with two callers at a time. When `file` raises, or the process dies, they
         are handed out again: `file` must take a row that it already has. Returns how many were handed out.

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from pillarbox.inbox.contract.given import BOT, SHORT, Filed, Given, case, claimed, update
+from pillarbox.inbox.contract.given import BOT, OTHER, SHORT, Filed, Given, case, claimed, update
+from pillarbox.inbox.handing import RELAY_BYTES
 from pillarbox.inbox.states import Finished, OutboxRow
+
+LARGE = 3 << 20
 
 
 class Broken(Exception):
@@ -32,6 +35,24 @@ async def what_a_handler_queued_leaves_in_order(given: Given) -> None:
     assert filed.bodies == [b"a", b"b", b"c"]
     assert [row.id for row in filed.rows] == [f"{BOT}:{lease.row}:{n}" for n in range(3)]
     assert {(row.bot_id, row.lane) for row in filed.rows} == {(BOT, "chat:1")}
+
+
+@case(7)
+async def large_messages_are_handed_on_a_few_at_a_time(given: Given) -> None:
+    storage, filed, sizes = await given.storage(), Filed(), list[int]()
+
+    async def file(rows: Sequence[OutboxRow]) -> None:
+        sizes.append(sum(len(row.body) for row in rows))
+        await filed.file(rows)
+
+    for n in range(3):
+        await storage.accept([update(n, n, bot=(BOT, OTHER)[n % 2])])
+        (lease,) = await storage.claim(1)
+        assert await storage.finish(lease.token, [b"%d" % i * LARGE for i in range(3)])
+    assert await storage.relay(file, 100) == 9
+    assert (len(filed.rows), sum(sizes)) == (9, 9 * LARGE)
+    assert max(sizes) < RELAY_BYTES + LARGE
+    assert await storage.relay(file, 100) == 0
 
 
 @case(7)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pillarbox.ids import BotId, RowId
 from pillarbox.inbox.filtering import Filter, Which
+from pillarbox.inbox.handing import handful
 from pillarbox.inbox.memory.lanes import Lanes, Moment, at
 from pillarbox.inbox.memory.pinning import Pins
 from pillarbox.inbox.repeats import Key, key, storable
@@ -89,7 +90,7 @@ class State:
 
     def oldest_outbox(self, limit: int, bots: Set[BotId] | None = None) -> list[OutboxRow]:
         rows = [row for row in self.outbox if bots is None or row.bot_id in bots]
-        return sorted(rows, key=lambda row: (row.row, row.n))[:limit]
+        return handful(sorted(rows, key=lambda row: (row.row, row.n)), limit)
 
     def relayed(self, rows: Sequence[OutboxRow]) -> None:
         gone = {row.id for row in rows}

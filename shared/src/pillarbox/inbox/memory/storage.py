@@ -9,6 +9,7 @@ from typing import Self
 
 from pillarbox.ids import BotId, Token
 from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
+from pillarbox.inbox.handing import in_handfuls
 from pillarbox.inbox.memory.lanes import Lanes, Moment
 from pillarbox.inbox.memory.state import State
 from pillarbox.inbox.states import (
@@ -25,6 +26,7 @@ from pillarbox.inbox.states import (
     Limits,
     Malformed,
     Moved,
+    OutboxRow,
     Pin,
     Place,
     Released,
@@ -104,12 +106,15 @@ class MemoryStorage(Storage):
         self._came.clear()
 
     async def relay(self, file: Filer, limit: int) -> int:
-        async with self._relaying:
-            rows = self._state.oldest_outbox(limit)
+        async def hand_on(most: int) -> Sequence[OutboxRow]:
+            rows = self._state.oldest_outbox(most)
             if rows:
                 await file(rows)
                 self._state.relayed(rows)
-            return len(rows)
+            return rows
+
+        async with self._relaying:
+            return await in_handfuls(hand_on, limit)
 
     async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         with self._guard:

@@ -1,12 +1,15 @@
 """What people see of the inbox."""
 
+import heapq
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 from pillarbox.ids import BotId, RowId, UpdateId
 from pillarbox.inbox.filtering import Filter
+from pillarbox.inbox.handing import handful
 from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.filters import columns
 from pillarbox.inbox.sqlite.times import at, of
@@ -31,12 +34,11 @@ def malformed_bodies(db: sqlite3.Connection, before: RowId | None, limit: int) -
 
 
 def outbox(db: sqlite3.Connection, bots: Sequence[BotId], limit: int) -> list[OutboxRow]:
-    """The oldest of all these bots."""
-    rows: list[OutboxRow] = []
-    for bot in bots:
-        found = db.execute(statements.OUTBOX, (bot, limit))
-        rows += [OutboxRow(bot, lane, RowId(row), n, body) for _, lane, row, n, body in found]
-    return sorted(rows, key=lambda row: (row.row, row.n))[:limit]
+    """The oldest of all these bots; bodies that are not handed out are not read."""
+    found = heapq.merge(*(db.execute(statements.OUTBOX, (bot, limit)) for bot in bots), key=itemgetter(2, 3))
+    return handful(
+        (OutboxRow(BotId(bot), lane, RowId(row), n, body) for bot, lane, row, n, body in found), limit
+    )
 
 
 def failed_updates(

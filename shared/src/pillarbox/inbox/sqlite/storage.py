@@ -11,6 +11,7 @@ from pillarbox.errors import PollingConflictError, StorageUnavailable
 from pillarbox.ids import BotId, RowId, Token
 from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.fingerprints import fingerprint_of
+from pillarbox.inbox.handing import in_handfuls
 from pillarbox.inbox.locks import BotLock
 from pillarbox.inbox.sqlite import accepting, failures, files, pinning, reading, statements, sweeping
 from pillarbox.inbox.sqlite import fsm as states
@@ -32,6 +33,7 @@ from pillarbox.inbox.states import (
     Limits,
     Malformed,
     Moved,
+    OutboxRow,
     Pin,
     Place,
     Released,
@@ -163,14 +165,18 @@ class SQLiteStorage(Storage):
 
     async def relay(self, file: Filer, limit: int) -> int:
         """Rows go after `file` has them, in a transaction of their own: no write waits for the queue."""
-        async with self._relaying:
+
+        async def hand_on(most: int) -> Sequence[OutboxRow]:
             bots = sorted(self._locks)
-            rows = await self._driver.call(lambda db: reading.outbox(db, bots, limit))
+            rows = await self._driver.call(lambda db: reading.outbox(db, bots, most))
             if rows:
                 await file(rows)
                 gone = [(row.bot_id, row.row, row.n) for row in rows]
                 await self._driver.call(lambda db: db.executemany(statements.RELAYED, gone))
-        return len(rows)
+            return rows
+
+        async with self._relaying:
+            return await in_handfuls(hand_on, limit)
 
     async def requeue(self, bot_id: BotId, which: Which, by: str, *, progress: Progress = unheard) -> Moved:
         now = micros(self._now())
