@@ -35,7 +35,7 @@ def dispatcher(router: Router) -> Dispatcher:
     return handlers.dispatcher(module, MemoryStorage())
 
 
-def lease(body: bytes, kind: str = "message", accepted_at: datetime | None = None) -> Lease:
+def lease(body: bytes, kind: str = "message", age: float = 0.0) -> Lease:
     return Lease(
         token=Token(7),
         row=RowId(1),
@@ -45,7 +45,8 @@ def lease(body: bytes, kind: str = "message", accepted_at: datetime | None = Non
         kind=kind,
         body=body,
         run=1,
-        accepted_at=accepted_at or datetime.now(UTC),
+        accepted_at=datetime.now(UTC),
+        age=age,
     )
 
 
@@ -205,8 +206,8 @@ async def test_retry_update_ends_after_a_day() -> None:
     async def answer(message: Message) -> None:
         raise RetryUpdate(after=5)
 
-    old = datetime.now(UTC) - timedelta(hours=25)
-    end = await end_of(of(answer), accepted_at=old)
+    assert await end_of(of(answer), age=23 * 3600.0) == Later(Token(7), 5.0)
+    end = await end_of(of(answer), age=25 * 3600.0)
     assert isinstance(end, Failed)
     assert end.error.startswith("RetryUpdate: ")
     assert end.error.endswith("not handled within 24 h")

@@ -124,7 +124,7 @@ class Runs:
         return Later(lease.token, WITHOUT_TOKEN)
 
     def _later(self, lease: Lease, again: RetryUpdate) -> tuple[str, End]:
-        if self._now() - lease.accepted_at.timestamp() > RETRY_FOR:
+        if lease.age > RETRY_FOR:
             return self._failed(lease, again, "failed", f"{describe(again)}: not handled within 24 h")
         return "later", Later(lease.token, again.after)
 

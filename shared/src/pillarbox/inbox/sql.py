@@ -50,12 +50,14 @@ SELECT n, known FROM new
 """
 
 TURN = """
-SELECT * FROM inbox_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13)
+SELECT *, extract(epoch FROM now())::float8
+FROM inbox_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13)
 """
 
 RUN_TURN = """
-SELECT * FROM inbox_run_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13,
-    $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
+SELECT *, extract(epoch FROM now())::float8
+FROM inbox_run_turn($1, $2, $3, $4, $5, $6, $7, $8::int4, $9::float8, $10::int4, $11::int4, $12, $13, $14,
+    $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
 """
 READ_FSM = "SELECT * FROM inbox_read_fsm($1, $2)"
 WRITE_FSM = "SELECT inbox_write_fsm($1, $2, $3, $4, $5, $6)"

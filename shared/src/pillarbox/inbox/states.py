@@ -70,7 +70,8 @@ NOTHING = FsmValue()
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One update to run now. `run` counts from 1 and includes this one; a suspect runs alone.
+    """One update to run now. `run` counts from 1 and includes this one; a suspect runs alone. `age` is of the
+    update now: seconds since it was accepted, by the storage's clock alone.
 
     `fsm`: where the turn asked for it, what is kept under the key that is named like the lane.
     """
@@ -84,6 +85,7 @@ class Lease:
     body: bytes = field(repr=False)
     run: int
     accepted_at: datetime
+    age: float
     suspect: bool = False
     fsm: FsmValue | None = field(default=None, repr=False)
 

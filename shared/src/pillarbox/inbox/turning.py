@@ -10,7 +10,8 @@ from pillarbox.ids import BotId, RowId, Token, UpdateId
 from pillarbox.inbox import fsm as states
 from pillarbox.inbox import sql
 from pillarbox.inbox.arrays import Bytes, Float8s, Int2s, Int4s, Int8s, Texts
-from pillarbox.inbox.connections import Pool, Row
+from pillarbox.inbox.asking import Row
+from pillarbox.inbox.connections import Pool
 from pillarbox.inbox.kept import kept_error
 from pillarbox.inbox.states import (
     End,
@@ -176,7 +177,7 @@ def _queued(foremost: Sequence[Row], ended: Sequence[End]) -> list[OutboxRow]:
 
 
 def _lease(row: Row) -> Lease:
-    what, token, row_id, bot_id, update_id, accepted_at, run, lane, kind, body, *fsm = row
+    what, token, row_id, bot_id, update_id, accepted_at, run, lane, kind, body, *fsm, now = row
     return Lease(
         token=Token(token),
         row=RowId(row_id),
@@ -187,6 +188,7 @@ def _lease(row: Row) -> Lease:
         body=body,
         run=run,
         accepted_at=datetime.fromtimestamp(accepted_at, UTC),
+        age=now - accepted_at,
         suspect=what == SUSPECT,
         fsm=FsmValue(fsm[0] or 0, fsm[1], fsm[2]) if fsm else None,
     )

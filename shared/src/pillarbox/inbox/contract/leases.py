@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from pillarbox.ids import Token
-from pillarbox.inbox.contract.given import BOT, SHORT, Given, case, claimed, drained, ids, update
+from pillarbox.inbox.contract.given import BOT, PATIENCE, SHORT, Given, case, claimed, drained, ids, update
 from pillarbox.inbox.states import End, Failed, Finished, Later, Released
 
 ENDS: tuple[Callable[[Token], End], ...] = (
@@ -119,3 +119,18 @@ async def who_does_not_hold_a_lease_prolongs_nothing(given: Given) -> None:
     (third,) = await claimed(storage, suspects=True)
     assert third.token not in (first.token, second.token)
     renewer.close()
+
+
+@case(6)
+async def an_update_ages_by_the_storages_clock_and_is_new_again_when_it_is_retried(given: Given) -> None:
+    storage = await given.storage()
+    await storage.accept([update(1)])
+    (lease,) = await storage.claim(1)
+    await asyncio.sleep(1)
+    await storage.later(lease.token, 0)
+    (again,) = await claimed(storage)
+    assert 0 <= lease.age < lease.age + 0.9 < again.age < PATIENCE
+    await storage.fail(again.token, "E")
+    await storage.requeue(BOT, None, "anna")
+    (anew,) = await claimed(storage)
+    assert anew.age < again.age

@@ -240,6 +240,7 @@ class Lanes:
             body=front.update.body,
             run=lane.runs,
             accepted_at=at(front.accepted_at),
+            age=moment.now - front.accepted_at,
             suspect=suspect,
             fsm=self.fsm.values.get(FsmKey(*place), NOTHING),
         )

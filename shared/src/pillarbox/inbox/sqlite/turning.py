@@ -9,7 +9,7 @@ from pillarbox.inbox.kept import kept_error
 from pillarbox.inbox.sqlite import fsm as states
 from pillarbox.inbox.sqlite import statements
 from pillarbox.inbox.sqlite.numbers import numbers
-from pillarbox.inbox.sqlite.times import at, micros
+from pillarbox.inbox.sqlite.times import SECOND, at, micros
 from pillarbox.inbox.states import (
     End,
     Failed,
@@ -166,6 +166,7 @@ class _Turn:
                 body=body,
                 run=runs + 1,
                 accepted_at=at(accepted_at),
+                age=(self.moment.now - accepted_at) / SECOND,
                 suspect=runs >= SUSPECT,
                 fsm=states.value(self.db, FsmKey(BotId(bot_id), lane)) if self.brings_fsm else None,
             )
