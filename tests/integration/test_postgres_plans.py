@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 
 from pillarbox.ids import UpdateId
-from pillarbox.inbox import End, Failed, Filter, Finished, Later, Lease, Released
+from pillarbox.inbox import (
+    End,
+    Failed,
+    Filter,
+    Finished,
+    FsmKey,
+    FsmWrite,
+    Later,
+    Lease,
+    Released,
+    Retried,
+    Uncounted,
+)
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox_solo.postgres import PostgresServer
 from tests.support.backlog import pile, remember, settle
@@ -33,6 +45,10 @@ SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox' AND d
 OUTBOX = """
 INSERT INTO outbox (row_id, n, bot_id, lane, body)
 SELECT n, 0, 700001, 'chat:' || n % 1000, 'x' FROM generate_series(1, 50000) n
+"""
+STATE = """
+INSERT INTO fsm (bot_id, key, version, state)
+SELECT 700001, 'chat:' || n, n, 'city' FROM generate_series(1, 1000000) n
 """
 FAILED = """
 INSERT INTO failed (row_id, bot_id, update_id, accepted_at, runs, lane, kind, error, body)
@@ -58,6 +74,7 @@ def full(postgres_server: PostgresServer) -> Iterator[str]:
         remember(url, UPDATES // 2, hours=100, start=UPDATES)
         query(url, OUTBOX)
         query(url, FAILED)
+        query(url, STATE)
         yield url
 
 
@@ -105,6 +122,42 @@ async def other_ends(inbox: PostgresStorage) -> None:
     await turns(inbox, lambda lease: kinds[lease.row % 3](lease))
 
 
+async def runs(inbox: PostgresStorage) -> None:
+    """What `inbox_run_turn` decides first: state, retries, runs given back."""
+    ends: Sequence[End] = ()
+    for _ in range(TIMES):
+        turn = await inbox.turn(ends, 32, fsm=True)
+        assert not turn.stale | turn.given_up
+        assert len(turn.leases) == 32
+        ends = [_end_of_run(lease) for lease in turn.leases]
+        await asyncio.sleep(0.26)
+    await inbox.turn(ends, 0)
+
+
+def _end_of_run(lease: Lease) -> End:
+    assert lease.fsm is not None
+    if lease.row % 2:
+        return Finished(lease.token, (), (FsmWrite(key_of(lease), lease.fsm.version, "next", b"{}"),))
+    if lease.row % 3:
+        return Retried(lease.token, "KeyError", 0.1, 0.1, 9)
+    return Uncounted(lease.token)
+
+
+def key_of(lease: Lease) -> FsmKey:
+    return FsmKey(lease.bot_id, lease.lane)
+
+
+async def state(inbox: PostgresStorage) -> None:
+    for n in range(TIMES):
+        keys = [FsmKey(BOT, f"chat:{500_000 + n * 50 + i}") for i in range(25)]
+        new = [FsmKey(BOT, f"user:{n * 50 + i}") for i in range(25)]
+        values = await inbox.read_fsm([*keys, *new])
+        writes = [
+            FsmWrite(key, value.version, "x", None) for key, value in zip([*keys, *new], values, strict=True)
+        ]
+        assert await inbox.write_fsm(writes)
+
+
 async def renew(inbox: PostgresStorage) -> None:
     renewer = inbox.renewer()
     held = [lease.token for lease in await inbox.claim(32)]
@@ -129,8 +182,15 @@ async def people(inbox: PostgresStorage) -> None:
         await inbox.pinned(BOT, n)
 
 
-HOT = [accept, finish, other_ends, renew, relay, people]
-MOST = {"updates": 20_000, "lanes": 20_000, "seen": 20_000, "outbox": 20_000, "failed": 200_000}
+HOT = [accept, finish, other_ends, runs, state, renew, relay, people]
+MOST = {
+    "updates": 20_000,
+    "lanes": 20_000,
+    "seen": 20_000,
+    "outbox": 20_000,
+    "fsm": 20_000,
+    "failed": 200_000,
+}
 """Entries read in the TIMES calls. To trim `failed`, and to pick of it, reads MAX_FAILED at most."""
 
 
