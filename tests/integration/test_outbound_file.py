@@ -7,7 +7,6 @@ import pytest
 from redis.asyncio import Redis
 
 from pillarbox.ids import BotId
-from pillarbox.outbound.dead import dead, discard, retry
 from pillarbox.outbound.envelope import Envelope, encode
 from pillarbox.outbound.lanes import Filed, Filing, Lanes
 
@@ -81,12 +80,3 @@ async def test_dead_messages_are_bounded_newest_first(redis: Any) -> None:
     bodies = (await redis.hgetall(f"{QUEUE}:dead:7:body")).values()
     assert sorted(body.rpartition(b" ")[2] for body in bodies) == [b"%d" % n for n in range(15, 25)]
     assert await redis.hget(f"{QUEUE}:numbers", "trimmed") == b"15"
-
-
-async def test_dead_messages_are_discarded_and_retried(redis: Any) -> None:
-    await Lanes(redis, QUEUE).file([Filing(b"\xff one", bot=BOT), Filing(b"two", bot=BOT)])
-    two, one = await dead(redis, QUEUE, 10)
-    assert (two.element, one.element) == (b"two", b"\xff one")
-    assert await retry(redis, QUEUE, BOT, [one.number]) == (0, [one.number])
-    assert await discard(redis, QUEUE, BOT, [one.number, 99]) == (1, [99])
-    assert await dead(redis, QUEUE, 10) == [two]

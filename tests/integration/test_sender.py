@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from pillarbox.outbound.dead import dead as listed
-from pillarbox.outbound.dead import retry
+from pillarbox.outbound.acts import DeadActs, MovedDead
+from pillarbox.outbound.dead import DeadFilter
+from pillarbox.outbound.reading import Reader
+from pillarbox.outbound.scripts import Scripts
 from pillarbox_simulator import Running
 from tests.support.sending import QUEUE, SenderProcess, dead, message, senders, until, waiting
 from tests.support.simulator import BOT_ID, TOKEN
@@ -133,11 +135,13 @@ async def test_a_dead_message_that_is_retried_is_sent(
     redis: "Redis", control: SimulatorClient, make: Make
 ) -> None:
     await control.faults([{"kind": "403"}])
+    acts = DeadActs(Scripts(redis, QUEUE), Reader())
     async with senders([make()]):
         await redis.rpush(QUEUE, message(1, "again"))
-        (found,) = await until(lambda: listed(redis, QUEUE, 10))
+        (found,) = await until(lambda: acts.messages.page(DeadFilter(), None, 10))
+        assert (found.first_error, found.last_error) == ("answered:403", "answered:403")
         await control.faults([])
-        assert await retry(redis, QUEUE, found.bot_id, [found.number]) == (1, [])
+        assert await acts.retry([found.number], "anna") == MovedDead(1)
         assert await control.settle(1, 20, 0.05)
         await until(lambda: none_waits(redis))
     assert await dead(redis) == []

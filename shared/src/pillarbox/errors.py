@@ -12,6 +12,7 @@
     ├── AccessRefused           final: the token is none of ADMIN_TOKENS, or has not the right
     ├── UnknownBot              final: nothing was ever stored of this bot
     ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
+    │   └── QueueFull           Redis takes no more, until something leaves it or it is given more memory
     ├── MessageRefused          final: an element that is no outbound message, with the reason
     ├── FileGone                final: the bytes of a message's file are no longer there
     └── MessageKept             kept in flight: a later run, configured otherwise, can read this element
@@ -80,6 +81,10 @@ class UnknownBot(PillarboxError):
 
 class QueueUnavailable(PillarboxError):
     """Passing: Redis did not answer, or answered that it cannot take writes now."""
+
+
+class QueueFull(QueueUnavailable):
+    """Passing: Redis has no memory left. Nothing was changed; what frees memory still works."""
 
 
 class MessageRefused(PillarboxError):

@@ -14,7 +14,6 @@ from pillarbox_admin.access import bearer, with_right
 from pillarbox_admin.cursor import Cursor
 from pillarbox_admin.holders import Holder, Right
 from pillarbox_admin.jobs import Job
-from pillarbox_admin.outbound import DeadPage
 from pillarbox_admin.parts import Given
 from pillarbox_admin.problems import MEDIA_TYPE, Problem
 from pillarbox_admin.reader import LIMIT, Page
@@ -25,7 +24,6 @@ from pillarbox_admin.views import (
     BotCounts,
     Bots,
     Choice,
-    DeadMessages,
     FailedUpdate,
     FailedUpdateInFull,
     FailedUpdates,
@@ -37,6 +35,7 @@ from pillarbox_admin.views import (
     Queue,
     Result,
     Word,
+    result_of,
 )
 
 MayRead = Annotated[Holder, Depends(bearer(Right.READ))]
@@ -129,13 +128,13 @@ async def failed_update(
 @router.post("/bots/{bot_id}/failed-updates/retry", response_model=Result, responses=LARGE)
 async def retry(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Response:
     """Puts them at the ends of their lanes, as if they had just come; more than 1,000 as a job."""
-    return _answered(await given.acts.retry(bot_id, _which(choice), holder.name))
+    return answered(await given.acts.retry(bot_id, _which(choice), holder.name))
 
 
 @router.post("/bots/{bot_id}/failed-updates/discard", response_model=Result, responses=LARGE)
 async def discard(given: Given, holder: MayAct, bot_id: BotPath, choice: Choice) -> Response:
     """Forgets them; the audit keeps which, and the token's name; more than 1,000 as a job."""
-    return _answered(await given.acts.discard(bot_id, _which(choice), holder.name))
+    return answered(await given.acts.discard(bot_id, _which(choice), holder.name))
 
 
 @router.get("/jobs/{job_id}", response_model=JobView)
@@ -182,20 +181,14 @@ async def outbound(given: Given, _: MayRead) -> dict[str, Any]:
     }
 
 
-@router.get("/outbound/dead", response_model=DeadMessages)
-async def dead(given: Given, _: MayRead, after: After = None, limit: Limit = 50) -> dict[str, Any]:
-    """Messages that will not be tried again, the newest first."""
-    return _listed(await given.outbound.dead(_cursor(after), limit))
-
-
-def _answered(job: Job) -> Response:
+def answered(job: Job) -> Response:
     if job.result is not None:
-        return Response(Result.of(job.result).model_dump_json(), media_type="application/json")
+        return Response(result_of(job.result).model_dump_json(), media_type="application/json")
     headers = {"Location": f"/api/v1/jobs/{job.id}"}
     return Response(JobView.of(job).model_dump_json(), 202, headers, "application/json")
 
 
-def _listed(page: Page | DeadPage) -> dict[str, Any]:
+def _listed(page: Page) -> dict[str, Any]:
     return {"items": page.rows, "next": str(page.next) if page.next else None}
 
 

@@ -14,7 +14,7 @@ from pillarbox.inbox.opening import Inbox, opening, shared_storage_of
 from pillarbox.inbox.postgres import PostgresStorage
 from pillarbox.telemetry import Probes, bind, serve_on
 from pillarbox.telemetry.probes import App
-from pillarbox_admin import api, pages, pins, problems, signing
+from pillarbox_admin import api, dead_api, dead_pages, pages, pins, problems, signing
 from pillarbox_admin.access import SignIn
 from pillarbox_admin.acts import Acts
 from pillarbox_admin.database import Database, engine
@@ -93,7 +93,7 @@ def build(parts: Parts, probes: Probes) -> App:
         separate_input_output_schemas=False,
     )
     app.state.parts = parts
-    for part in (api, pins, pages, signing):
+    for part in (api, dead_api, pins, pages, dead_pages, signing):
         app.include_router(part.router)
     problems.install(app, notice)
     return _guarded(app, probes)

@@ -12,31 +12,32 @@ from typing import Literal
 from pillarbox.errors import StorageUnavailable
 from pillarbox.ids import BotId
 from pillarbox.inbox import Moved, Progress
+from pillarbox.outbound.acts import MovedDead
 from pillarbox.telemetry import get_logger
 
 AT_ONCE = 1000
-"""Updates that are moved while the caller waits; a larger job is answered with its address."""
+"""Updates or messages that are moved while the caller waits; a larger job is answered with its address."""
 KEPT = 200
 
 Act = Literal["retry", "discard"]
 State = Literal["running", "done", "failed"]
-Work = Callable[[Progress], Awaitable[Moved]]
+Work = Callable[[Progress], Awaitable[Moved | MovedDead]]
 
 log = get_logger()
 
 
 @dataclass(slots=True)
 class Job:
-    """`moved` grows while it runs; `error` is why it ended before its end."""
+    """`moved` grows while it runs; `error` is why it ended before its end. Without a bot it is of all."""
 
     id: str
     act: Act
-    bot_id: BotId
+    bot_id: BotId | None
     by: str
     began_at: datetime
     ended_at: datetime | None = None
     moved: int = 0
-    result: Moved | None = None
+    result: Moved | MovedDead | None = None
     error: Exception | None = field(default=None, repr=False)
     ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     large: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
@@ -75,7 +76,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin(self, act: Act, bot_id: BotId, by: str, work: Work) -> Job:
+    async def begin(self, act: Act, bot_id: BotId | None, by: str, work: Work) -> Job:
         """The job when it has ended, or has become a large one. Raises what ended it before that."""
         job = Job(secrets.token_hex(8), act, bot_id, by, datetime.now(UTC))
         task = self._group.create_task(self._run(job, work))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from pillarbox.ids import BotId, RowId, UpdateId
-from pillarbox.inbox import Filter, Which
+from pillarbox.inbox import Filter, Moved, Which
 from pillarbox_admin import payload, shown
 from pillarbox_admin.access import same_site, session
 from pillarbox_admin.cursor import Cursor
@@ -55,15 +55,6 @@ async def bots(request: Request, given: Given, _: Reads) -> Response:
 async def malformed(request: Request, given: Given, _: Reads, after: str = "") -> Response:
     page = await given.reader.malformed(Cursor.read(after) if after else None, ROWS)
     return given.drawing.page(request, "malformed.html", here="malformed", bodies=page.rows, next=page.next)
-
-
-@router.get("/outbound")
-async def outbound(request: Request, given: Given, _: Reads, after: str = "") -> Response:
-    depths = await given.outbound.depths()
-    page = await given.outbound.dead(Cursor.read(after) if after else None, ROWS)
-    return given.drawing.page(
-        request, "outbound.html", here="outbound", depths=depths, dead=page.rows, next=page.next
-    )
 
 
 @router.get("/bots/{bot_id}")
@@ -201,8 +192,8 @@ def _grouped(counts: Sequence[Any], rows: Sequence[Any]) -> list[Group]:
 
 def _back(job: Job) -> Response:
     words: dict[str, str | int] = {"did": job.act, "moved": job.moved}
-    if job.result is None:
-        words |= {"job": job.id}
-    else:
+    if isinstance(job.result, Moved):
         words |= {"unknown": len(job.result.unknown), "running": len(job.result.running)}
+    else:
+        words |= {"job": job.id}
     return RedirectResponse(f"/bots/{job.bot_id}?{urlencode(words)}", 303)

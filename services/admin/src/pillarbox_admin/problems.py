@@ -10,11 +10,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pillarbox.errors import QueueUnavailable, StorageUnavailable
+from pillarbox.errors import QueueFull, QueueUnavailable, StorageUnavailable
 from pillarbox.telemetry import get_logger
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "5"
+FULL = "Redis is full, so nothing was changed. Discard what is not needed, or give it more memory."
 
 log = get_logger()
 
@@ -80,6 +81,8 @@ def of(error: Exception) -> Problem:
             return Problem(422, "The request has a wrong or missing value.", errors=_errors(error))
         case StorageUnavailable():
             return Problem(503, "The database is away or slow. Nothing is lost; try again.", _later())
+        case QueueFull():
+            return Problem(503, FULL, _later())
         case QueueUnavailable():
             return Problem(503, "Redis is away or slow. Nothing is lost; try again.", _later())
     return Problem(500, "This is a fault of admin. Its log says where.")

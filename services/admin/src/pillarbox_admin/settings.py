@@ -5,14 +5,15 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
-from pillarbox.settings import InboxSettings, Port, RedisSettings, words
+from pillarbox.outbound.settings import QueueSettings
+from pillarbox.settings import InboxSettings, Port, words
 from pillarbox_admin import holders
 from pillarbox_admin.holders import Holders
 
 AdminTokens = Annotated[list[SecretStr], NoDecode, BeforeValidator(words), AfterValidator(holders.check)]
 
 
-class AdminSettings(InboxSettings, RedisSettings):
+class AdminSettings(InboxSettings, QueueSettings):
     admin_host: str = Field(
         "0.0.0.0", description="the address that admin listens on", examples=["127.0.0.1"]
     )

@@ -13,6 +13,7 @@ STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 PLACE = re.compile(r"[^ /]{1,200}\.py:[0-9]+")
 MOST_TYPE = 100
 DONE = {"retry": "{} given back to the bot, to be handled again.", "discard": "{} discarded."}
+DEAD_DONE = {"retry": "{} given back to the senders.", "discard": "{} discarded."}
 
 
 def number(value: int | None) -> str:
@@ -46,6 +47,22 @@ def _time(at: datetime, words: str) -> Markup:
     )
 
 
+def dead_result(words: Mapping[str, str]) -> str | None:
+    """As `result`, of dead messages."""
+    did = DEAD_DONE.get(words.get("did", ""))
+    if did is None:
+        return None
+    moved, unknown, refused = (_count(words.get(name, "")) for name in ("moved", "unknown", "refused"))
+    if not moved + unknown + refused:
+        return "Nothing was chosen."
+    sentences = [did.format(number(moved))]
+    if unknown:
+        sentences.append(f"{number(unknown)} not in the list any more.")
+    if refused:
+        sentences.append(f"{number(refused)} cannot be sent as they are; they stay.")
+    return " ".join(sentences)
+
+
 def result(words: Mapping[str, str]) -> str | None:
     """What an act did. Only numbers come from the address: a forged link can say nothing else."""
     did = DONE.get(words.get("did", ""))
@@ -62,9 +79,9 @@ def result(words: Mapping[str, str]) -> str | None:
     return " ".join(sentences)
 
 
-def job(found: Job) -> str:
+def job(found: Job, done: Mapping[str, str] = DONE) -> str:
     """How far a large one is, or how it ended."""
-    did = DONE[found.act].format(number(found.moved))
+    did = done[found.act].format(number(found.moved))
     if found.error is not None:
         return f"{did} Then it stopped. {problems.of(found.error).detail} Choose the rest again."
     return f"{did} More follow." if found.state == "running" else did

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from pillarbox.inbox import Moved
 from pillarbox.inbox.fingerprints import fingerprint_of
+from pillarbox.outbound.acts import MovedDead
 from pillarbox_admin import problems
 from pillarbox_admin.jobs import Job
 
@@ -136,22 +137,6 @@ class Queue(View):
     trimmed: int = Field(description="dead messages that the list had no room for")
 
 
-class DeadMessage(View):
-    number: int
-    bot_id: Id | None
-    lane: str = Field(description="empty for what is no message", examples=["123456:interactive:42"])
-    reason: str = Field(examples=["refused"])
-    detail: str
-    attempts: int
-    died_at: datetime
-    size: int = Field(description="bytes")
-
-
-class DeadMessages(View):
-    items: list[DeadMessage]
-    next: str | None
-
-
 class Filter(BaseModel):
     """The same words as in the list's address; everything that is given must hold."""
 
@@ -196,10 +181,22 @@ class Result(View):
         return cls(moved=moved.moved, unknown=list(moved.unknown), running=list(moved.running))
 
 
+class DeadResult(View):
+    moved: int = Field(examples=[2])
+    unknown: list[Id] = Field(description="numbers that are not in the list")
+    refused: list[Id] = Field(description="no messages, or with an id that was filed since: they stay")
+
+
+def result_of(moved: Moved | MovedDead) -> Result | DeadResult:
+    if isinstance(moved, MovedDead):
+        return DeadResult.model_validate(moved)
+    return Result.of(moved)
+
+
 class JobView(BaseModel):
     job: str = Field(examples=["9f2c4e0d17a35b68"])
     act: Literal["retry", "discard"]
-    bot_id: Id
+    bot_id: Id | None = Field(description="null for dead messages of any bot")
     state: Literal["running", "done", "failed"]
     moved: int = Field(description="so far; each batch of 500 is whole", examples=[1500])
     problem: str | None = Field(
@@ -207,7 +204,7 @@ class JobView(BaseModel):
     )
     began_at: datetime
     ended_at: datetime | None
-    result: Result | None = Field(description="when it is done")
+    result: Result | DeadResult | None = Field(description="when it is done")
 
     @classmethod
     def of(cls, job: Job) -> "JobView":
@@ -220,7 +217,7 @@ class JobView(BaseModel):
             problem=None if job.error is None else problems.of(job.error).detail,
             began_at=job.began_at,
             ended_at=job.ended_at,
-            result=None if job.result is None else Result.of(job.result),
+            result=None if job.result is None else result_of(job.result),
         )
 
 

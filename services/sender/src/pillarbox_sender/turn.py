@@ -48,7 +48,7 @@ class End:
     status: int | None = None
     """Of the answer that a message is dead for."""
     error: str = ""
-    """What went wrong in this send: `answered:502`, `unsent:…` or `doubt:…` with the error's type. One word."""
+    """What went wrong: `answered:502`, or `unsent:…` or `doubt:…` with the error's type. One word."""
 
     def arguments(self) -> tuple[str | int, ...]:
         first: str | int = self.reason if self.verdict == "dead" else int(bounded(self.delay) * 1000)

@@ -9,10 +9,10 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from pillarbox.errors import QueueUnavailable
+from pillarbox.errors import QueueFull, QueueUnavailable
 from pillarbox.settings import RedisSettings
 
 
@@ -50,7 +50,8 @@ def passing() -> Iterator[None]:
         yield
     except (RedisError, OSError) as error:
         _heed(before)
-        raise QueueUnavailable(f"Redis: {type(error).__name__}{_detail(error)}") from None
+        kind = QueueFull if isinstance(error, OutOfMemoryError) else QueueUnavailable
+        raise kind(f"Redis: {type(error).__name__}{_detail(error)}") from None
     _heed(before)
 
 

@@ -10,7 +10,7 @@
 | `Q:lane:<lane>`            | list   | messages of a lane in order; only its head may be out |
 | `Q:ready:<bot>:<class>`    | zset   | chats with work and no call out, by when they may be sent to |
 | `Q:delayed:<bot>`          | zset   | messages that enter their lane when they are due |
-| `Q:heads`                  | hash   | lane to `attempts unsent doubts` of its head, first and last error behind |
+| `Q:heads`                  | hash   | lane to `attempts unsent doubts` of its head, first and last error |
 | `Q:workers`                | hash   | incarnation to name of each worker |
 | `Q:heartbeat:<name>`       | string | the incarnation that lives under the name; expires |
 | `Q:served:<bot>`           | string | a living worker has the bot's token; expires |
@@ -25,9 +25,10 @@
 | `Q:dead:<bot>`             | zset   | numbers of dead messages by time of death; `-` is no known bot |
 | `Q:dead:<bot>:body`        | hash   | number to a line of JSON (reason, attempts, ...) and the message |
 | `Q:buried`                 | hash   | reason to how many died of it |
+| `Q:audit`                  | list   | what people did with messages, as JSON, the newest first; bounded |
 | `Q:depth:<bot>`            | hash   | class to messages in lanes |
 | `Q:bots`                   | set    | bots that ever had a message |
-| `Q:numbers`                | hash   | counters: message, token, dead, trimmed |
+| `Q:numbers`                | hash   | counters: message, token, dead, trimmed; acts of people |
 
 A message in a lane is one line `<number> TAB <filed, ms> TAB <on_doubt> TAB <id>` and, behind it, the element
 as it came.

@@ -2,30 +2,41 @@
 
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Protocol
 
 from redis.asyncio import Redis
 
 from pillarbox.outbound.connection import passing
 
-FULL_TOO = frozenset({"turn", "live", "lease", "takeover", "restore", "probed"})
+SENDING = ("file", "take", "again", "lease", "live", "turn", "takeover", "restore", "probed")
+PEOPLE = ("lists", "dead_page", "dead_look", "dead_retry", "dead_discard", "cancel", "audited")
+FULL_TOO = frozenset({"turn", "live", "lease", "takeover", "restore", "probed"}) | (
+    frozenset(PEOPLE) - {"dead_retry"}
+)
 """What may run when Redis is full: it frees memory or adds none. The rest is refused before it begins."""
+
+
+class Runs(Protocol):
+    """Runs the scripts of one queue."""
+
+    async def call(self, name: str, *args: str | bytes | int) -> Any:
+        """Raises QueueUnavailable."""
 
 
 @lru_cache
 def source(name: str) -> str:
     folder = resources.files(__package__)
     shebang = "#!lua flags=allow-oom" if name in FULL_TOO else "#!lua"
-    return "\n".join([shebang, *((folder / f"{part}.lua").read_text("utf-8") for part in ("common", name))])
+    parts = ("common", "acts", name) if name in PEOPLE else ("common", name)
+    return "\n".join([shebang, *((folder / f"{part}.lua").read_text("utf-8") for part in parts)])
 
 
 class Scripts:
     """`await scripts.call("file", *args)`; raises QueueUnavailable."""
 
     def __init__(self, redis: "Redis", queue: str) -> None:
-        names = ("file", "take", "again", "lease", "live", "turn", "takeover", "restore", "probed", "people")
         self._queue = queue
-        self._scripts = {name: redis.register_script(source(name)) for name in names}
+        self._scripts = {name: redis.register_script(source(name)) for name in SENDING + PEOPLE}
 
     async def call(self, name: str, *args: str | bytes | int) -> Any:
         with passing():
