@@ -120,7 +120,7 @@ class Lanes:
     def _prepared(self, filing: Filing, mark: str) -> "_Prepared":
         bot = str(filing.bot) if filing.bot is not None else NOBODY
         try:
-            read = self._reader.read(filing.element, mark)
+            read = self._reader.read(filing.element, mark, filing.bot)
             return _Prepared(_message(filing, read.envelope), read.element, read.contents)
         except MessageRefused as refused:
             detail = str(refused).partition(": ")[2]

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from pillarbox.errors import MessageKept, MessageRefused
+from pillarbox.ids import BotId
 from pillarbox.outbound import methods
 from pillarbox.outbound.envelope import Envelope, decode, encode, fields_of, of_fields
 from pillarbox.outbound.files import MOST_BYTES, File
@@ -32,8 +33,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """`listed`: only methods that are known, or named by `extra_methods`. `defaults` are a bot's as aiogram
-    names them, for the messages of old producers, which leave them to the sender.
+    """`listed`: only methods that are known, or named by `extra_methods`. `defaults` are the bots' as aiogram
+    names them, for the messages of old producers, which leave them to the sender; under a bot's id, its own instead.
     """
 
     max_message: int = 1 << 20
@@ -43,11 +44,13 @@ class Reader:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
 
-    def read(self, element: bytes, mark: str = "") -> Read:
-        """Raises MessageRefused and MessageKept, as `decode`. `mark` tells files of equal messages apart."""
+    def read(self, element: bytes, mark: str = "", bot: BotId | None = None) -> Read:
+        """Raises MessageRefused and MessageKept, as `decode`. `mark` tells files of equal messages apart;
+        `bot` is for an element that names none.
+        """
         if len(element) > self._most(element):
             raise self._too_big()
-        read = self._read(element, mark)
+        read = self._read(element, mark, bot)
         if len(read.element) > self.max_message:
             raise self._too_big()
         if self.listed:
@@ -68,14 +71,14 @@ class Reader:
                 "method_unknown", "the Bot API has none of this name; EXTRA_METHODS adds a newer one"
             )
 
-    def _read(self, element: bytes, mark: str) -> Read:
+    def _read(self, element: bytes, mark: str, bot: BotId | None) -> Read:
         if PICKLE.match(element):
-            return self._ours(self._pickled(element), element, mark)
+            return self._ours(self._pickled(element), element, mark, bot)
         fields = fields_of(element)
         if not is_function_call(fields):
             return Read(of_fields(fields, element), element)
         call = function_call(fields)
-        return self._ours(replace(call, kwargs=_untagged(call.kwargs)), element, mark)
+        return self._ours(replace(call, kwargs=_untagged(call.kwargs)), element, mark, bot)
 
     def _pickled(self, element: bytes) -> FunctionCall:
         if not self.allow_pickle:
@@ -85,10 +88,14 @@ class Reader:
             raise MessageRefused("pickle", "it is no pickle of a message")
         return function_call(fields)
 
-    def _ours(self, call: FunctionCall, element: bytes, mark: str) -> Read:
+    def _defaults(self, bot: BotId | None) -> Mapping[str, Any]:
+        own: Mapping[str, Any] | None = self.defaults.get(str(bot))
+        return self.defaults if own is None else own
+
+    def _ours(self, call: FunctionCall, element: bytes, mark: str, bot: BotId | None) -> Read:
         """A call of aiogram's as a message of our form."""
         method = methods.of_function(call.function)
-        plain = Plain(self.defaults, self.clock(), self.max_message)
+        plain = Plain(self._defaults(call.bot or bot), self.clock(), self.max_message)
         params = plain.params(call.kwargs, methods.listed().get(method, {}))
         origin = hashlib.blake2b(mark.encode() + b"\n" + element, digest_size=16).hexdigest()
         uploads = {f"{origin}-{number}": upload for number, upload in enumerate(plain.uploads, 1)}

@@ -34,6 +34,15 @@ def _object(value: object) -> object:
 
 
 def _known(value: dict[str, Any]) -> dict[str, Any]:
+    """Under a bot's id, its own."""
+    own = {name: one for name, one in value.items() if name.isdigit()}
+    if not all(isinstance(one, dict) for one in own.values()):
+        raise ValueError("under a bot's id there must be a JSON object")
+    shared = {name: one for name, one in value.items() if name not in own}
+    return _properties(shared) | {bot: _properties(one) for bot, one in own.items()}
+
+
+def _properties(value: dict[str, Any]) -> dict[str, Any]:
     """With the link preview made of its parts, as aiogram makes it."""
     unknown = sorted(value.keys() - PROPERTIES)
     if unknown:
@@ -60,7 +69,7 @@ class QueueSettings(RedisSettings):
     )
     default_bot_properties: Defaults = Field(
         {},
-        description="what calls of django-aiogram leave to the sender's bot, as JSON",
+        description="JSON: what calls of django-aiogram leave to the sender; under a bot's id, its own",
         examples=['{"parse_mode": "HTML"}'],
     )
 
