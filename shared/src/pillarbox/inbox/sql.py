@@ -15,7 +15,8 @@ PING = "SELECT 1"
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))"
 
 # Lanes are counted before the rows get their numbers (the gate), so a lane's numbers are in order of commit.
-# The gate also brings the numbers up to now, as a restored database would give old ones out again.
+# The gate also brings the numbers up to now, as a restored database would give old ones out again. It is
+# materialized, as PostgreSQL would count the lanes again for each row.
 # Who waits for a stranger's lock holds the lanes that come before it: not for long.
 ACCEPT = """
 WITH came AS MATERIALIZED (
@@ -41,10 +42,12 @@ WITH came AS MATERIALIZED (
     SELECT bot_id, lane, count(*) FROM new GROUP BY bot_id, lane ORDER BY bot_id, lane
     ON CONFLICT (bot_id, lane) DO UPDATE SET pending = l.pending + excluded.pending
     RETURNING 1
+), gate AS MATERIALIZED (
+    SELECT count(*), inbox_advance() FROM grown
 ), stored AS (
     INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, sealed, body)
     SELECT bot_id, lane, update_id, kind, chat_id, user_id, sealed, body
-    FROM new, (SELECT count(*), inbox_advance() FROM grown) AS gate ORDER BY n
+    FROM new, gate ORDER BY n
 )
 SELECT n, known FROM new
 """
@@ -124,10 +127,12 @@ WITH picked AS MATERIALIZED (%s), back AS (
     SELECT bot_id, lane, count(*) FROM back GROUP BY bot_id, lane ORDER BY bot_id, lane
     ON CONFLICT (bot_id, lane) DO UPDATE SET pending = l.pending + excluded.pending
     RETURNING 1
+), gate AS MATERIALIZED (
+    SELECT count(*), inbox_advance() FROM grown
 ), stored AS (
     INSERT INTO updates (bot_id, lane, update_id, kind, chat_id, user_id, sealed, body)
     SELECT bot_id, lane, update_id, kind, chat_id, user_id, sealed, body
-    FROM back, (SELECT count(*), inbox_advance() FROM grown) AS gate ORDER BY row_id
+    FROM back, gate ORDER BY row_id
 ), noted AS (
     INSERT INTO audit (bot_id, update_id, row_id, by, action)
     SELECT bot_id, update_id, row_id, $4::text, 'retry' FROM back ORDER BY row_id
