@@ -4,6 +4,7 @@
 PY := .venv/bin/python
 PATHS := shared services tests examples
 PGBOUNCER = $(shell PATH=$$PATH:/usr/sbin command -v pgbouncer)
+LANGUAGES = $(shell command -v node && { command -v redis-cli || command -v valkey-cli; })
 SEEDS ?= 1
 ONLY ?=
 TESTED := tests.integration.test_contract
@@ -28,7 +29,8 @@ down: ## Stop that stack; its data stays
 ##@ Change it
 test: dev-env ## All tests that need no Docker
 	@$(if $(PGBOUNCER),,echo "no PgBouncer: its tests are left out")
-	@$(PY) -m pytest -n 3 --dist loadfile -m "not docker$(if $(PGBOUNCER),, and not pgbouncer)"
+	@$(if $(word 2,$(LANGUAGES)),,echo "no Node or no redis-cli: the test of other languages is left out")
+	@$(PY) -m pytest -n 3 --dist loadfile -m "not docker$(if $(PGBOUNCER),, and not pgbouncer)$(if $(word 2,$(LANGUAGES)),, and not other_languages)"
 
 test-compose: dev-env ## Bring the stack up in Docker, drive it, take it down
 	@deploy/test-compose

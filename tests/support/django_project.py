@@ -168,7 +168,7 @@ def consume() -> None:
     from django_aiogram.runtime import process
 
     server = TelegramAPIServer.from_base(os.environ["TELEGRAM_API_BASE"])
-    # A session for each bot: each has a loop of its own, and with 5.2.0's one session only the first bot sends.
+    # A session for each bot, as each has a loop of its own: with the one of 5.2.0 only the first bot sends.
     process.session = lambda: AiohttpSession(api=server)
     call_command("start_tgbot", no_updates=True)
 

@@ -34,7 +34,7 @@ class Read:
 @dataclass(frozen=True, slots=True)
 class Reader:
     """`listed`: only methods that are known, or named by `extra_methods`. `defaults` are the bots' as aiogram
-    names them, for the messages of old producers, which leave them to the sender; under a bot's id, its own instead.
+    names them, for the messages of old producers, which leave them to the sender; under a bot's id, its own.
     """
 
     max_message: int = 1 << 20
