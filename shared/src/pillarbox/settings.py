@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pillarbox.errors import SettingError
@@ -241,11 +242,26 @@ def load(settings: type[S], **given: Any) -> S:
     try:
         return settings(**given)
     except ValidationError as error:
-        raise _wrong(settings, error) from None
+        raise _all_wrong(settings, error)[0] from None
 
 
-def _wrong(settings: type[Settings], error: ValidationError) -> SettingError:
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+def wrong(settings: type[Settings]) -> list[SettingError]:
+    """Everything that is wrong in the environment, of which `load` tells the first."""
+    try:
+        settings()
+    except ValidationError as error:
+        return _all_wrong(settings, error)
+    except SettingError as error:
+        return [error]
+    return []
+
+
+def _all_wrong(settings: type[Settings], error: ValidationError) -> list[SettingError]:
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    return [_wrong(settings, problem) for problem in problems]
+
+
+def _wrong(settings: type[Settings], problem: ErrorDetails) -> SettingError:
     if not problem["loc"]:
         what, _, fix = problem["msg"].removeprefix("Value error, ").partition("; ")
         return SettingError(what, fix=fix)
