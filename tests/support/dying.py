@@ -45,11 +45,11 @@ async def bury(
     """Files each and lets its send fail twice: once for a while, and then for good."""
     await Lanes(redis, queue).file([Filing(element, BOT, bulk=bulk) for element in elements])
     while claims := await turn(redis, queue=queue):
-        again = [_end(claim, "again", 0, "attempts", errors[0]) for claim in claims]
+        again = [end(claim, "again", 0, "attempts", errors[0]) for claim in claims]
         claims = await turn(redis, again, queue=queue)
-        await turn(redis, [_end(claim, "dead", reason, detail, errors[1]) for claim in claims], 0, queue)
+        await turn(redis, [end(claim, "dead", reason, detail, errors[1]) for claim in claims], 0, queue)
 
 
-def _end(claim: Sequence[Any], verdict: str, first: object, second: str, error: str) -> list[Any]:
+def end(claim: Sequence[Any], verdict: str, first: object, second: str, error: str) -> list[Any]:
     lane, token = claim[0].decode(), claim[1].decode()
     return [WORKER[1], lane, token, verdict, first, second, "", error]
