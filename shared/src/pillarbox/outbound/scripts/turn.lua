@@ -4,7 +4,7 @@
 -- Returns {alive, now, ms until there is more (-1: not known), bots to probe, tokens lost,
 --   {lane, token, head, trial, message} of each claim, bots paused by this turn}.
 local name, incarnation, slots, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local unsent = { expired = true, unreadable = true }
+local unsent = { expired = true, unreadable = true, file_gone = true }
 local bots, probes, lost, claimed, paused, wait = cmsgpack.unpack(ARGV[5]), {}, {}, {}, {}, -1
 
 local function sooner(ms)
