@@ -16,8 +16,8 @@ from pillarbox.inbox import End, Failed, Finished
 from pillarbox_dispatcher import AnswerIsQueued, Outbox, Queued, direct
 from pillarbox_dispatcher.answers import QueuedAnswers
 from pillarbox_dispatcher.runs import Runs
+from tests.support.runs import dispatcher, lease
 from tests.support.updates import callback, message
-from tests.unit.test_dispatcher_runs import dispatcher, lease
 
 ME = User(id=42, is_bot=True, first_name="B")
 SENT = Message.model_validate({"message_id": 99, "date": 1, "chat": {"id": 5, "type": "private"}})

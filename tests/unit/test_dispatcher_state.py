@@ -20,8 +20,8 @@ from pillarbox.inbox.memory import MemoryStorage
 from pillarbox_dispatcher import RetryUpdate, handlers
 from pillarbox_dispatcher.runs import Runs
 from pillarbox_dispatcher.state import StateStorage
+from tests.support.runs import BOT, lease
 from tests.support.updates import message
-from tests.unit.test_dispatcher_runs import BOT, lease
 
 KEY = FsmKey(BotId(42), "chat:5")
 STORAGE_KEY = StorageKey(bot_id=42, chat_id=5, user_id=5)
