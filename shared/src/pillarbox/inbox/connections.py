@@ -5,7 +5,7 @@ import select
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, waiting
@@ -15,15 +15,14 @@ from psycopg.pq import TransactionStatus
 
 from pillarbox.errors import (
     SettingError,
-    StorageError,
     StorageLocked,
     StorageRefused,
     StorageUnavailable,
 )
 from pillarbox.inbox import arrays
+from pillarbox.inbox.asking import Asking, Row
 
 RV = TypeVar("RV")
-Row: TypeAlias = tuple[Any, ...]
 
 DEADLINE = 5.0
 KEEPALIVE: dict[str, Any] = {
@@ -63,6 +62,10 @@ class AsyncLink(AsyncConnection[Row]):
     pooled = False
     """Whether a pooler such as PgBouncer stands between: it tells another pid than the server does."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.asking = Asking(self)
+
     async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         try:
             return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
@@ -92,6 +95,7 @@ async def connect(url: str, **options: Any) -> AsyncLink:
             context=_adapters,
             cursor_factory=AsyncRawCursor,
             application_name="pillarbox",
+            client_encoding="utf8",
             **KEEPALIVE,
             **options,
         )
@@ -151,13 +155,15 @@ async def deadline(seconds: float = DEADLINE) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        took = time.monotonic() - started
-        raise StorageUnavailable(f"the database did not answer within {took:.1f} s") from None
+        raise _late(started) from None
     except psycopg.Error as error:
-        ours = translated(error)
-        if isinstance(ours, StorageError):
-            raise ours from error
-        raise
+        if (ours := translated(error)) is error:
+            raise
+        raise ours from error
+
+
+def _late(started: float) -> StorageUnavailable:
+    return StorageUnavailable(f"the database did not answer within {time.monotonic() - started:.1f} s")
 
 
 class Executes(Protocol):
@@ -178,8 +184,20 @@ class Pool:
 
     async def execute(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """One autocommit statement and its rows, within DEADLINE."""
-        async with deadline(), self.session() as link:
-            return await rows(link, query, parameters)
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(DEADLINE), self._room:
+                link = await self._take()
+                try:
+                    return await link.asking.ask(query, parameters)
+                finally:
+                    self._put(link)
+        except TimeoutError:
+            raise _late(started) from None
+        except psycopg.Error as error:
+            if (ours := translated(error)) is error:
+                raise
+            raise ours from error
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLink]:
@@ -189,11 +207,7 @@ class Pool:
             try:
                 yield link
             finally:
-                usable = not link.closed and link.info.transaction_status == TransactionStatus.IDLE
-                if usable and not self._closed:
-                    self._idle.append(link)
-                else:
-                    link.pgconn.finish()
+                self._put(link)
 
     async def _take(self) -> AsyncLink:
         while self._idle:
@@ -203,6 +217,12 @@ class Pool:
             link.pgconn.finish()
         async with deadline():  # its own: whoever waits for Redis in a session has none around it
             return await connect(self._url)
+
+    def _put(self, link: AsyncLink) -> None:
+        if self._closed or link.pgconn.transaction_status != TransactionStatus.IDLE:
+            link.pgconn.finish()
+        else:
+            self._idle.append(link)
 
     async def close(self) -> None:
         self._closed = True
@@ -218,5 +238,4 @@ def spoken_to(link: AsyncLink | Link) -> bool:
 
 
 async def rows(link: AsyncLink, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
-    cursor = await link.execute(query.encode(), parameters, prepare=True, binary=True)
-    return await cursor.fetchall() if cursor.description else []
+    return await link.asking.ask(query, parameters)

@@ -1,7 +1,8 @@
 """Forgets what is past its time. One process at a time does a batch; another one's turn is no error."""
 
 from pillarbox.inbox import sql
-from pillarbox.inbox.connections import Pool, Row, deadline, rows
+from pillarbox.inbox.asking import Row
+from pillarbox.inbox.connections import Pool, deadline, rows
 
 LOCK = 0x50494C4C_53574550  # "PILLSWEP"
 BATCH = 1000
