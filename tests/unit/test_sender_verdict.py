@@ -10,7 +10,7 @@ from pillarbox.ids import BotId
 from pillarbox.outbound.envelope import Envelope, OnDoubt, encode
 from pillarbox.outbound.lane import Lane
 from pillarbox.said import Parameters, Said
-from pillarbox_sender.bot_api import Answer, BotApi, Doubt, Outcome, Unsent
+from pillarbox_sender.bot_api import Answer, BotApi, Doubt, NoFile, Outcome, Unsent
 from pillarbox_sender.delivery import Delivery
 from pillarbox_sender.turn import Claim
 from pillarbox_sender.verdict import judge
@@ -41,6 +41,7 @@ HTML = Answer(502, None, foreign=True)
         (Answer(200, None), "sent", "", "up"),
         (Answer(200, None, foreign=True), "again", "attempts", "down"),
         (Unsent("x"), "again", "unsent", "down"),
+        (NoFile(), "dead", "", ""),
         (Doubt("x"), "again", "doubts", "down"),
         (HTML, "again", "attempts", "down"),
         (refusal(500), "again", "attempts", "down"),
