@@ -35,8 +35,10 @@ class Asking:
         self._prepared: dict[str, bytes] = {}
 
     async def ask(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """The rows of one statement. Raises psycopg.Error, StorageRefused for a text that no database takes, and
-        TypeError for a value of an unknown type."""
+        """The rows of one statement.
+
+        Raises psycopg.Error; StorageRefused for a text that no database takes; TypeError for another type.
+        """
         values, formats, types = given(parameters)
         pgconn = self._link.pgconn
         if self._link.pooled or len(self._prepared) >= MOST_PREPARED:
