@@ -209,19 +209,23 @@ def test_what_is_no_message_is_refused(attack: bytes) -> None:
 
 def test_hashing_nested_tuples_is_not_asked_for() -> None:
     """As a key or member of a set, Python would hash these 2**60 leaves."""
-    with pytest.raises(MessageRefused, match="no pickle of a message"):
-        READER.read(_shared(as_key=True))
-    with pytest.raises(MessageRefused, match="too_big"):
-        READER.read(_shared(as_key=False))
-
-
-def _shared(*, as_key: bool) -> bytes:
-    """Written by hand: Python itself would never end making it."""
-    levels = b")q\x00" + b"".join(bytes([0x68, n, 0x86, 0x71, n + 1]) for n in range(60))
+    nested = b")q\x00" + b"".join(bytes([0x68, n, 0x86, 0x71, n + 1]) for n in range(60))
     call = b"}X\x08\x00\x00\x00functionX\x09\x00\x00\x00send_dices"
-    if as_key:
-        return b"\x80\x02" + call + levels + b"K\x01s."
-    return b"\x80\x02" + levels + call + b"X\x01\x00\x00\x00xh\x3cs."
+    hashed = [
+        call + nested + b"K\x01s",
+        b"ccollections\nOrderedDict\n](" + nested + b"K\x01\x86e\x85R",
+        b"czoneinfo\nZoneInfo\n" + nested + b"\x85R",
+        b"c_codecs\nencode\n" + nested + b"X\x06\x00\x00\x00latin1\x86R",
+        b"cbuiltins\nset\n](" + nested + b"e\x85R",
+        b"\x8f(" + nested + b"\x90",
+        b"caiogram.enums.parse_mode\nParseMode\n" + nested + b"\x85R",
+        b"caiogram.client.default\nDefault\n)R}X\x05\x00\x00\x00_name" + nested + b"sb",
+    ]
+    for attack in hashed:
+        with pytest.raises(MessageRefused, match="no pickle of a message"):
+            READER.read(b"\x80\x04" + attack + b".")
+    with pytest.raises(MessageRefused, match="too_big"):
+        READER.read(b"\x80\x02" + nested + call + b"X\x01\x00\x00\x00xh\x3cs.")
 
 
 def test_one_text_many_times_has_an_end() -> None:

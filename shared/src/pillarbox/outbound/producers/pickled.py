@@ -8,22 +8,15 @@ needs, and builds nothing else. Protocols 2 to 5.
 import pickletools
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal, DecimalException
+from decimal import DecimalException
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from pillarbox.errors import MessageRefused
-from pillarbox.outbound.producers.values import Address, Built, Default, Model, OnDisk, upload
+from pillarbox.outbound.producers.pickle_names import Maker, dict_of, list_of, named, value_of
+from pillarbox.outbound.producers.values import Built
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
-MOST_STEPS = 1_000_000
-MODEL = re.compile(r"aiogram\.types\.[a-z_0-9]+ [A-Z][A-Za-z0-9]*")
-ENUM = re.compile(r"aiogram\.enums\.[a-z_0-9]+ [A-Z][A-Za-z0-9]*")
-FILES = re.compile(r"aiogram\.types\.input_file (BufferedInputFile|FSInputFile|URLInputFile)")
-BUILTINS = ("builtins", "__builtin__")
-DEFAULT = "aiogram.client.default Default"
-PATH = re.compile(r"pathlib(\._local)? (Pure)?(Posix|Windows)?Path")
+MOST_STEPS = 200_000
 
 
 def unpickled(element: bytes) -> Any:
@@ -78,21 +71,21 @@ class _Machine:
 
     def append(self, _: Any) -> None:
         item = self._stack.pop()
-        _list(self._stack[-1]).append(item)
+        list_of(self._stack[-1]).append(item)
 
     def extend(self, _: Any) -> None:
         items = self._to_mark()
-        _list(self._stack[-1]).extend(items)
+        list_of(self._stack[-1]).extend(items)
 
     def set_item(self, _: Any) -> None:
         value, key = self._stack.pop(), self._stack.pop()
-        _dict(self._stack[-1])[_key(key)] = value
+        dict_of(self._stack[-1])[key_of(key)] = value
 
     def set_items(self, _: Any) -> None:
         items = self._to_mark()
-        target = _dict(self._stack[-1])
+        target = dict_of(self._stack[-1])
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[_key(key)] = value
+            target[key_of(key)] = value
 
     def remember(self, _: Any) -> None:
         self._memo[len(self._memo)] = self._stack[-1]
@@ -107,12 +100,12 @@ class _Machine:
         if argument is None:
             name, module = self._stack.pop(), self._stack.pop()
             argument = f"{module} {name}"
-        self.push(_named(argument))
+        self.push(named(argument))
 
     def call(self, _: Any) -> None:
         """REDUCE and NEWOBJ: for what is known here, both are a call."""
         arguments, maker = self._stack.pop(), self._stack.pop()
-        if not isinstance(maker, _Maker) or not isinstance(arguments, tuple):
+        if not isinstance(maker, Maker) or not isinstance(arguments, tuple):
             raise TypeError
         self.push(maker.make(*arguments))
 
@@ -121,107 +114,15 @@ class _Machine:
         target = self._stack[-1]
         if not isinstance(target, Built) or target.value is not None:
             raise TypeError
-        target.value = _value(target.name, _state(state))
+        target.value = value_of(target.name, state)
 
 
-class _Maker:
-    """What a name stands for: never what it stands for in Python."""
-
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.make = make
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _dict(value: Any) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise TypeError
-    return value
-
-
-def _key(value: Any) -> str:
+def key_of(value: Any) -> str:
     """No other type: hashing nested tuples can take for ever."""
     if not isinstance(value, str):
         raise TypeError
     return value
 
-
-def _named(name: str) -> _Maker:
-    maker = KNOWN.get(name)
-    if maker is not None:
-        return maker
-    if name == DEFAULT or MODEL.fullmatch(name):
-        return _Maker(lambda: Built(name))
-    if ENUM.fullmatch(name):
-        return _Maker(_same)
-    if PATH.fullmatch(name):
-        return _Maker(lambda *_: OnDisk())
-    shown = "".join(c if c.isprintable() else "?" for c in name[:80])
-    raise MessageRefused("pickle", f"the type {shown} is not read")
-
-
-def _items(items: list[Any] | None = None) -> list[Any]:
-    return _list([] if items is None else items)
-
-
-def _same(value: str | int) -> str | int:
-    if not isinstance(value, str | int):
-        raise TypeError
-    return value
-
-
-def _encoded(text: str, encoding: str) -> bytes:
-    if encoding not in ("latin1", "latin-1"):
-        raise ValueError
-    return text.encode("latin-1")
-
-
-def _only(kind: type, *types: type) -> _Maker:
-    """A constructor of Python's own that takes arguments of these types and no other."""
-
-    def make(*arguments: Any) -> Any:
-        if not all(isinstance(argument, types) for argument in arguments):
-            raise TypeError
-        return kind(*arguments)
-
-    return _Maker(make)
-
-
-def _zone(key: str, _: Any = None) -> ZoneInfo:
-    try:
-        return ZoneInfo(key)
-    except Exception:  # a missing zone is a KeyError, an odd name may be any OSError
-        raise ValueError from None
-
-
-_ZONE = _Maker(_zone)
-
-
-def _attribute(maker: _Maker, name: str) -> _Maker:
-    """The only one that is asked for: how a ZoneInfo pickles itself."""
-    if maker is not _ZONE or name != "_unpickle":
-        raise TypeError
-    return maker
-
-
-KNOWN = {
-    "datetime datetime": _only(datetime, bytes, int, timezone, ZoneInfo),
-    "datetime date": _only(date, bytes, int),
-    "datetime timedelta": _only(timedelta, int),
-    "datetime timezone": _only(timezone, timedelta, str),
-    "decimal Decimal": _only(Decimal, str),
-    "zoneinfo ZoneInfo": _ZONE,
-    **dict.fromkeys((f"{place} getattr" for place in BUILTINS), _Maker(_attribute)),
-    "_codecs encode": _Maker(_encoded),
-    "collections OrderedDict": _Maker(dict),
-    **dict.fromkeys(
-        (f"{place} {kind}" for place in BUILTINS for kind in ("set", "frozenset")), _Maker(_items)
-    ),
-}
 
 ACTS: dict[str, Callable[[_Machine, Any], None]] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda machine, _: None),
@@ -251,30 +152,3 @@ ACTS: dict[str, Callable[[_Machine, Any], None]] = {
     **dict.fromkeys(("REDUCE", "NEWOBJ"), _Machine.call),
     "BUILD": _Machine.build,
 }
-
-
-def _value(name: str, state: dict[str, Any]) -> Any:
-    file = FILES.fullmatch(name)
-    if name == DEFAULT:
-        return Default(_text(state["_name"]))
-    if file is None:
-        return Model(state)
-    if file[1] == "BufferedInputFile":
-        return upload(state["data"], state.get("filename"))
-    if file[1] == "URLInputFile":
-        return Address(_text(state["url"]), bool(state.get("headers")))
-    return OnDisk()
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _state(state: Any) -> dict[str, Any]:
-    """Of an object with slots, with fields of its own, or a pydantic model's."""
-    if isinstance(state, tuple) and len(state) == 2:
-        state = {**(state[0] or {}), **(state[1] or {})}
-    fields = _dict(state).get("__dict__", state)
-    return {**_dict(fields), **_dict(state.get("__pydantic_extra__") or {})}
