@@ -211,7 +211,7 @@ async def test_what_a_stop_cuts_off_is_in_doubt(redis: Any, control: SimulatorCl
         await one_more
     (found,) = await dead(redis)
     assert (found["reason"], found["detail"]) == ("doubt", "drop")
-    assert await redis.hget(f"{QUEUE}:heads", "700001:interactive:1") == b"0 0 1"
+    assert (await redis.hget(f"{QUEUE}:heads", "700001:interactive:1")).startswith(b"0 0 1 doubt")
 
 
 async def test_a_name_whose_heartbeat_lives_gets_a_suffix(redis: Any, make: Make, tmp_path: Path) -> None:
