@@ -4,27 +4,43 @@ import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
-from redis.asyncio import Redis
+from redis.asyncio import Redis, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import OutOfMemoryError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from pillarbox.errors import QueueFull, QueueUnavailable
+from pillarbox.outbound.wire import Address, Wire
 from pillarbox.settings import RedisSettings
 
 
-def connect(settings: RedisSettings, *, blocking: bool = False) -> "Redis":
+class Client(Redis):
+    """With a connection of its own for scripts, where no TLS is asked for."""
+
+    wire: Wire | None = None
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        if self.wire is not None:
+            self.wire.close()
+        await super().aclose(close_connection_pool)
+
+
+def connect(settings: RedisSettings, *, blocking: bool = False) -> Client:
     """A client that speaks bytes. A blocking one has a single connection, so that its id can be ended."""
-    client = Redis.from_url(
+    made = Client.from_url(
         settings.redis_url.get_secret_value(),
         single_connection_client=blocking,
         maint_notifications_config=MaintNotificationsConfig(enabled=False),
         max_connections=16,
     )
-    client.connection_pool.connection_kwargs |= _ours(settings.redis_timeout)
+    client = cast("Client", made)
+    pool = client.connection_pool
+    pool.connection_kwargs |= _ours(settings.redis_timeout)
+    if not issubclass(pool.connection_class, SSLConnection):
+        client.wire = Wire(Address(pool.connection_kwargs), settings.redis_timeout)
     return client
 
 

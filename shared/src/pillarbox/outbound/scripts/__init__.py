@@ -5,8 +5,9 @@ from importlib import resources
 from typing import Any, Protocol
 
 from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
 
-from pillarbox.outbound.connection import passing
+from pillarbox.outbound.connection import Client, passing
 
 SENDING = ("file", "take", "again", "lease", "live", "turn", "takeover", "restore", "probed")
 PEOPLE = ("lists", "dead_page", "dead_look", "dead_retry", "dead_discard", "cancel", "audited")
@@ -36,8 +37,15 @@ class Scripts:
 
     def __init__(self, redis: "Redis", queue: str) -> None:
         self._queue = queue
+        self._wire = redis.wire if isinstance(redis, Client) else None
         self._scripts = {name: redis.register_script(source(name)) for name in SENDING + PEOPLE}
 
     async def call(self, name: str, *args: str | bytes | int) -> Any:
+        script = self._scripts[name]
         with passing():
-            return await self._scripts[name](keys=[self._queue], args=list(args))
+            if self._wire is None:
+                return await script(keys=[self._queue], args=list(args))
+            try:
+                return await self._wire.call("EVALSHA", script.sha, 1, self._queue, *args)
+            except NoScriptError:
+                return await self._wire.call("EVAL", source(name), 1, self._queue, *args)
