@@ -12,9 +12,10 @@ import pytest
 import structlog
 
 from pillarbox.errors import SettingError, StorageError, StorageRefused, StorageUnavailable
-from pillarbox.ids import BotId
-from pillarbox.inbox import Limits, Storage
+from pillarbox.ids import BotId, UpdateId
+from pillarbox.inbox import Accepted, Limits, Storage
 from pillarbox.inbox.contract.given import drained, failed, update
+from pillarbox.inbox.repeats import key
 from pillarbox.inbox.sqlite import SQLiteStorage, connection, files, schema, statements
 
 BOT = BotId(42)
@@ -113,6 +114,31 @@ async def test_an_older_file_is_brought_to_the_new_version(
         assert db.execute("PRAGMA user_version").fetchone() == (len(schema.VERSIONS),)
         assert db.execute("SELECT count(*) FROM added").fetchone() == (0,)
     db.close()
+
+
+async def test_a_file_of_version_4_knows_its_updates_by_their_ids(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "bot.db") as db:
+        for statement in (name for version in schema.VERSIONS[:4] for name in version):
+            db.execute(statement)
+        db.execute("PRAGMA user_version = 4")
+        for n, table, more in ((1, "updates", ""), (2, "failed", ", failed_at, runs, error")):
+            known = key(update(n, n))
+            db.execute("INSERT INTO seen (bot_id, update_id, digest, accepted_at) VALUES (?, ?, ?, 1)", known)
+            db.execute(
+                f"INSERT INTO {table} (row_id, bot_id, lane, update_id, kind, accepted_at, body{more})"  # noqa: S608
+                f" VALUES (?1, 42, 'chat:' || ?1, ?1, 'message', 1, ?2{', 1, 1, 0' if more else ''})",
+                (n, update(n, n).body),
+            )
+        db.execute("INSERT INTO lanes (bot_id, lane, head) VALUES (42, 'chat:1', 1)")
+    db.close()
+    storage = await opened(tmp_path / "bot.db", Limits(seen_for=1))
+    assert (await storage.requeue(BOT, [UpdateId(2), UpdateId(1)], "anna")).running == [1]
+    await storage.sweep()
+    assert await storage.accept([update(1, 1), update(2, 2)]) == [Accepted.REPEAT] * 2
+    assert sorted(lease.update_id for lease in await drained(storage)) == [1, 2]
+    await storage.sweep()
+    assert await storage.accept([update(1, 1), update(2, 2)]) == [Accepted.NEW] * 2
+    await storage.close()
 
 
 async def test_a_damaged_file_is_told(tmp_path: Path) -> None:

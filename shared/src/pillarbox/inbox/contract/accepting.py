@@ -152,12 +152,15 @@ async def what_was_seen_is_forgotten_after_its_time(given: Given) -> None:
     storage = await given.storage(seen_for=0.2)
     await storage.accept([update(1, 1)])
     await drained(storage)
-    await failed(storage, update(2, 2))
+    await failed(storage, update(2, 2), update(5, 5), update(6, 5, body=b"one"), update(6, 5, body=b"other"))
+    await storage.requeue(BOT, [UpdateId(5), UpdateId(6)], "anna")
     await storage.accept([update(3, 3), update(4, 4)])
     (running,) = await storage.claim(1)
     await asyncio.sleep(0.3)
     await storage.sweep()
-    assert await storage.accept([update(2, 2), update(3, 3), update(4, 4)]) == [REPEAT] * 3
+    assert await storage.accept([update(n, n) for n in (2, 3, 4, 5)]) == [REPEAT] * 4
+    assert await storage.accept([update(6, 5, body=b"one"), update(6, 5, body=b"other")]) == [REPEAT] * 2
+    assert (await storage.discard(BOT, [UpdateId(5)], "anna")).running == [5]
     assert await storage.accept([update(1, 1)]) == [NEW]
     assert await storage.finish(running.token)
 

@@ -20,7 +20,7 @@ def _store(db: sqlite3.Connection, update: Incoming, rows: Iterator[int], now: i
     if digest in known:
         return Accepted.REPEAT
     row = next(rows)
-    db.execute(statements.SEEN, (bot_id, update_id, digest, now))
+    db.execute(statements.SEEN, (bot_id, update_id, digest, now, row))
     db.execute(statements.LANE, (bot_id, update.lane, row))
     db.execute(
         statements.UPDATE,

@@ -104,6 +104,7 @@ def _act(
         if action == "retry":
             number = next(fresh)
             db.execute(statements.REQUEUED, (number, now, row))
+            db.execute(statements.MOVED, (number, bot_id, update_id, row))
             db.execute(statements.LANE, (bot_id, lane, number))
         db.execute(statements.FORGET_FAILED, (row,))
         db.execute(statements.NOTED, (now, bot_id, update_id, row, by, action))

@@ -5,7 +5,7 @@ FORWARD = "UPDATE numbers SET last = max(last, ?)"
 PING = "SELECT last FROM numbers"
 
 KNOWN = "SELECT digest FROM seen WHERE bot_id = ? AND update_id = ?"
-SEEN = "INSERT INTO seen (bot_id, update_id, digest, accepted_at) VALUES (?, ?, ?, ?)"
+SEEN = "INSERT INTO seen (bot_id, update_id, digest, accepted_at, row_id) VALUES (?, ?, ?, ?, ?)"
 LANE = "INSERT INTO lanes (bot_id, lane, head) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 UPDATE = """
 INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, sealed, body)
@@ -114,7 +114,11 @@ ORDER BY row_id LIMIT ?9
 """  # noqa: S608 - both parts are constants of this module
 FAILED_BATCH, FAILED_BATCH_CHOSEN = _FAILED_BATCH % ALL, _FAILED_BATCH % CHOSEN
 FAILED_OF = "SELECT row_id, update_id, lane FROM failed WHERE bot_id = ? AND update_id = ? AND row_id <= ?"
-WAITING = "SELECT 1 FROM updates WHERE bot_id = ? AND update_id = ? LIMIT 1"
+WAITING = """
+SELECT 1 FROM seen s CROSS JOIN updates u ON u.row_id = s.row_id
+WHERE s.bot_id = ? AND s.update_id = ? LIMIT 1
+"""
+MOVED = "UPDATE seen SET row_id = ? WHERE bot_id = ? AND update_id = ? AND row_id = ?"
 REQUEUED = """
 INSERT INTO updates (row_id, bot_id, lane, update_id, kind, chat_id, user_id, accepted_at, sealed, body)
 SELECT ?, bot_id, lane, update_id, kind, chat_id, user_id, ?, sealed, body FROM failed WHERE row_id = ?
@@ -163,7 +167,9 @@ WHERE accepted_at < ? AND (accepted_at, bot_id, update_id, digest) > (?, ?, ?, ?
 ORDER BY accepted_at, bot_id, update_id, digest LIMIT ?
 """
 STILL_KEPT = """
-SELECT EXISTS (SELECT 1 FROM updates WHERE bot_id = ?1 AND update_id = ?2)
+SELECT EXISTS (
+    SELECT 1 FROM seen s CROSS JOIN updates u ON u.row_id = s.row_id WHERE s.bot_id = ?1 AND s.update_id = ?2
+)
     OR EXISTS (SELECT 1 FROM failed WHERE bot_id = ?1 AND update_id = ?2)
 """
 FORGET_SEEN = "DELETE FROM seen WHERE bot_id = ? AND update_id = ? AND digest = ?"
