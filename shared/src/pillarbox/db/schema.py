@@ -121,7 +121,7 @@ updates = Table(
     _bytes("body"),
     _number("retries", "0"),
     Column("sealed", Boolean, nullable=False, server_default=text("false")),
-    Index("updates_update_id", "bot_id", "update_id"),
+    Index("updates_update_id", "update_id", postgresql_using="hash"),
 )
 
 failed = Table(
