@@ -8,7 +8,8 @@ from importlib.metadata import entry_points
 import typer
 
 from pillarbox import db
-from pillarbox.commands import failed, pins
+from pillarbox.commands import dead, failed, pins
+from pillarbox.commands.cancel import cancel
 from pillarbox.commands.check import check
 from pillarbox.commands.push import push
 from pillarbox.commands.telling import told
@@ -20,7 +21,9 @@ COMMANDS = "pillarbox.commands"
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(failed.app, name="failed")
 app.add_typer(pins.app, name="pins")
+app.add_typer(dead.app, name="dead")
 app.command()(push)
+app.command()(cancel)
 app.command()(check)
 
 

@@ -10,6 +10,7 @@
     │   └── PollingConflictError  another process receives and handles this bot's updates
     ├── FingerprintRefused      final: a text that is no fingerprint of a key
     ├── AccessRefused           final: the token is none of ADMIN_TOKENS, or has not the right
+    ├── RequestRefused          final: admin refused what it was asked, and says why
     ├── UnknownBot              final: nothing was ever stored of this bot
     ├── QueueUnavailable        passing: Redis is away, full or slow; the same call may be tried again
     │   └── QueueFull           Redis takes no more, until something leaves it or it is given more memory
@@ -19,6 +20,9 @@
 
 What is passing is retried by a loop with back-off; what is final is told to a person and kept.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from pillarbox.ids import Token
 
@@ -73,6 +77,14 @@ class FingerprintRefused(PillarboxError, ValueError):
 
 class AccessRefused(PillarboxError):
     """Final: admin does not know the token, or the token has not the right."""
+
+
+class RequestRefused(PillarboxError):
+    """Final: admin answered with a problem (RFC 9457) of these members, and what admin adds to them."""
+
+    def __init__(self, status: int, members: Mapping[str, Any]) -> None:
+        super().__init__(f"admin refused it ({status}): {members.get('detail', '')}")
+        self.status, self.members = status, members
 
 
 class UnknownBot(PillarboxError):

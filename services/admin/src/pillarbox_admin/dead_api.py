@@ -7,6 +7,7 @@ import msgspec
 from fastapi import APIRouter, Body, Depends, Path, Query, Response
 
 from pillarbox.errors import MessageKept, MessageRefused
+from pillarbox.ids import BotId
 from pillarbox.outbound.dead import Dead, DeadFilter
 from pillarbox_admin import dead_acts, payload
 from pillarbox_admin.api import (
@@ -40,6 +41,7 @@ from pillarbox_admin.problems import Problem
 from pillarbox_admin.views import INT64, MOST_IDS, DeadResult, Id, Word
 
 NumberPath = Annotated[int, Path(ge=0, le=INT64, examples=[51])]
+OfBot = Annotated[BotId | None, Query(ge=0, le=INT64, description="only where it is this bot's")]
 GONE = "There is no dead message with this number."
 LATE = {
     "unknown": (404, "No message with this id was filed for this bot within 24 hours."),
@@ -79,9 +81,9 @@ async def dead(
 
 
 @router.get("/outbound/dead/{number}", response_model=DeadMessageInFull)
-async def dead_message(given: Given, _: MaySeePayload, number: NumberPath) -> Response:
+async def dead_message(given: Given, _: MaySeePayload, number: NumberPath, bot_id: OfBot = None) -> Response:
     """With the element as it came."""
-    found = await given.outbound.dead_message(number)
+    found = await given.outbound.dead_message(number, bot_id)
     if found is None:
         raise Problem(404, GONE)
     return Response(msgspec.json.encode(in_full(found)), media_type="application/json")
@@ -110,12 +112,13 @@ async def edit(
             examples=[{"params": {"chat_id": 42, "text": "hi"}}, {"method": "sendPhoto", "expires_at": None}]
         ),
     ],
+    bot_id: OfBot = None,
 ) -> Any:
     """Sends it with these fields in the place of its own; null takes a field away. Checked as a push is."""
     try:
-        done = await given.outbound.edit(number, changes, holder.name)
+        done = await given.outbound.edit(number, changes, holder.name, bot_id)
     except (MessageRefused, MessageKept) as refused:
-        raise Problem(422, f"It stays as it was: {refused}.") from None
+        raise Problem(422, f"It stays as it was: {refused}.", reason=refused.reason) from None
     return {"moved": int(done), "unknown": [] if done else [number], "refused": []}
 
 
@@ -124,7 +127,8 @@ async def cancel(given: Given, holder: MayAct, bot_id: BotPath, named: Cancel) -
     """A message that waits, or is not due yet, never goes out; its id stays filed. 409: its send is out."""
     found = await given.outbound.cancel(bot_id, named.id, holder.name)
     if found.outcome != "cancelled":
-        raise Problem(*LATE[found.outcome])
+        status, detail = LATE[found.outcome]
+        raise Problem(status, detail, outcome=found.outcome)
     return Cancelled(in_doubt=found.in_doubt)
 
 

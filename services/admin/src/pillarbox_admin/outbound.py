@@ -58,12 +58,12 @@ class Outbound:
     async def count_dead(self, asked: DeadFilter) -> int:
         return await self.acts.messages.count(asked)
 
-    async def dead_message(self, number: int) -> Dead | None:
+    async def dead_message(self, number: int, bot_id: BotId | None = None) -> Dead | None:
         """With what it says."""
-        return await self.acts.messages.find(number)
+        return await self.acts.messages.find(number, bot_id)
 
-    async def edit(self, number: int, changes: Mapping[str, Any], by: str) -> bool:
-        return await self.acts.edit(number, changes, by)
+    async def edit(self, number: int, changes: Mapping[str, Any], by: str, bot_id: BotId | None) -> bool:
+        return await self.acts.edit(number, changes, by, bot_id=bot_id)
 
     async def cancel(self, bot_id: BotId, id: str, by: str) -> Cancelled:
         return await cancel(self._scripts, bot_id, id, by)

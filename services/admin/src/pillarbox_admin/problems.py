@@ -29,9 +29,12 @@ class Problem(Exception):
         detail: str,
         headers: Mapping[str, str] | None = None,
         errors: list[dict[str, str]] | None = None,
+        **members: str,
     ) -> None:
+        """`members`: for programs, beside those of every problem."""
         super().__init__(detail)
         self.status, self.detail, self.headers, self.errors = status, detail, dict(headers or {}), errors
+        self.members = members
 
     @property
     def title(self) -> str:
@@ -39,6 +42,7 @@ class Problem(Exception):
 
     def body(self) -> dict[str, Any]:
         members = {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail}
+        members |= self.members
         return members if self.errors is None else members | {"errors": self.errors}
 
 

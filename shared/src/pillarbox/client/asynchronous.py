@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from pillarbox.client.async_messages import AsyncMessages
 from pillarbox.client.operations import Operations, account, looked_for, which
 from pillarbox.client.source import Address, Mark, Source
 from pillarbox.errors import AccessRefused
@@ -36,12 +37,13 @@ class FailedUpdates:
         return [failed async for failed in self]
 
 
-class Client:
+class Client(AsyncMessages):
     """One bot of a deployment.
 
     `where`: `http(s)://…`, admin of a running deployment, with a token of its ADMIN_TOKENS; `postgresql://…`,
-    the inbox itself; or the SQLite file of `pillarbox run`, also while it runs. `by` is whom the audit names
-    where it is the database itself; admin knows the token's name.
+    the inbox itself; `redis://…`, the queue itself, for messages alone, with REDIS_MESSAGES_KEY and the like
+    from the environment; or the SQLite file of `pillarbox run`, also while it runs. `by` is whom the audit
+    names where it is not admin, which knows the token's name.
 
     Connects with the first call; `async with` or `close` ends it. Every call raises StorageUnavailable where
     it may be repeated; AccessRefused, UnknownBot and SettingError say what has to be changed.
@@ -144,6 +146,14 @@ def _source(address: Address, token: str | None, by: str) -> Source:
         if token is None:
             raise AccessRefused("admin wants a token; give one of its ADMIN_TOKENS as token=…")
         return RestSource(AiohttpTransport(address.value, token))
+    if address.kind == "redis":
+        from pillarbox.client.messages import QueueSource, settings_of
+        from pillarbox.outbound.connection import connect
+        from pillarbox.outbound.scripts import Scripts
+
+        settings = settings_of(address.value)
+        redis = connect(settings)
+        return QueueSource(Scripts(redis, settings.redis_messages_key), settings.reader, by, redis.aclose)
     from pillarbox.client import database
 
     if address.kind == "postgresql":

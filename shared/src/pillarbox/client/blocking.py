@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from pillarbox.client.blocking_messages import BlockingMessages
 from pillarbox.client.operations import Operations, account, looked_for, which
 from pillarbox.client.source import Address, Mark, Source
 from pillarbox.errors import AccessRefused
@@ -18,7 +19,7 @@ from pillarbox.inbox import FailedUpdate, Filter, Moved, Pin, Progress
 T = TypeVar("T")
 
 
-class SyncClient:
+class SyncClient(BlockingMessages):
     """`Client` with the same words, blocking. Threads may share it: one call runs at a time."""
 
     def __init__(
@@ -131,6 +132,13 @@ def _source(address: Address, token: str | None, by: str) -> Source:
         if token is None:
             raise AccessRefused("admin wants a token; give one of its ADMIN_TOKENS as token=…")
         return RestSource(BlockingTransport(address.value, token))
+    if address.kind == "redis":
+        from pillarbox.client.messages import QueueSource, settings_of
+        from pillarbox.client.queue_port import BlockingScripts
+
+        settings = settings_of(address.value)
+        scripts = BlockingScripts(settings)
+        return QueueSource(scripts, settings.reader, by, scripts.close)
     from pillarbox.client import database
     from pillarbox.client.ports import BlockingFile, BlockingLink
 

@@ -4,6 +4,7 @@ import getpass
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pillarbox.client.messages import Messages
 from pillarbox.client.source import Mark, Source
 from pillarbox.errors import SettingError, UnknownBot
 from pillarbox.ids import BotId, UpdateId
@@ -51,6 +52,18 @@ class Operations:
 
     async def discard(self, which: Which, progress: Progress | None) -> Moved:
         return await self._source.discard(self._bot_id, which, progress or unheard)
+
+    @property
+    def bot_id(self) -> BotId:
+        return self._bot_id
+
+    @property
+    def messages(self) -> Messages:
+        """Raises SettingError for a source that has none."""
+        found: Messages | None = getattr(self._source, "messages", None)
+        if found is None:
+            raise SettingError("messages are in the queue; give the address of admin (http://…) or redis://…")
+        return found
 
     async def pinned(self, user_id: int) -> Pin | None:
         return await self._source.pinned(self._bot_id, person(user_id))

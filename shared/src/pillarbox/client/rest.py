@@ -9,11 +9,13 @@ from datetime import datetime
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from pillarbox.client.rest_messages import RestMessages
 from pillarbox.client.source import Mark
 from pillarbox.errors import (
     AccessRefused,
     FingerprintRefused,
     PillarboxError,
+    RequestRefused,
     SettingError,
     StorageUnavailable,
 )
@@ -53,6 +55,7 @@ def headers(token: str) -> dict[str, str]:
 class RestSource:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self.messages = RestMessages(self._ask, self._done)
 
     async def open(self) -> None: ...
 
@@ -82,12 +85,12 @@ class RestSource:
     async def _move(self, act: str, bot_id: BotId, which: Which, progress: Progress) -> Moved:
         path = f"/bots/{bot_id}/failed-updates/{act}"
         if which is None:
-            return await self._done(path, {"all": True}, progress)
+            return _moved(await self._done(path, {"all": True}, progress))
         if isinstance(which, Filter):
-            return await self._done(path, {"filter": _words(which)}, progress)
+            return _moved(await self._done(path, {"filter": _words(which)}, progress))
         ids = [update_id for update_id in dict.fromkeys(which) if is_int64(update_id)]
         parts = [ids[at : at + MOST_IDS] for at in range(0, len(ids), MOST_IDS)]
-        moved = [await self._done(path, {"update_ids": part}, progress) for part in parts]
+        moved = [_moved(await self._done(path, {"update_ids": part}, progress)) for part in parts]
         return Moved(
             sum(part.moved for part in moved),
             [update_id for part in moved for update_id in part.unknown]
@@ -95,14 +98,14 @@ class RestSource:
             [update_id for part in moved for update_id in part.running],
         )
 
-    async def _done(self, path: str, choice: object, progress: Progress) -> Moved:
-        """Looks at the job again and again where it becomes one."""
+    async def _done(self, path: str, choice: object, progress: Progress) -> dict[str, Any]:
+        """What was moved. Looks at the job again and again where it becomes one."""
         found, told = await self._ask("POST", path, choice), 0
         while True:
             progress(found["moved"] - told)
             told = found["moved"]
             if "job" not in found:
-                return _moved(found)
+                return dict(found)
             if found["state"] != "running":
                 break
             found = await self._ask("GET", f"/jobs/{found['job']}?wait={JOB_WAIT}", missing=None)
@@ -114,7 +117,7 @@ class RestSource:
             raise StorageUnavailable(
                 f"it stopped when {told} or more were moved; call again. {found['problem']}"
             )
-        return _moved(found["result"])
+        return dict(found["result"])
 
     async def pinned(self, bot_id: BotId, user_id: int) -> Pin | None:
         return _pin(await self._ask("GET", f"/bots/{bot_id}/pins/{user_id}", missing=None))
@@ -163,7 +166,7 @@ def _refused(answer: Answer) -> PillarboxError:
         return SettingError(
             f"what answers at this address ({answer.status}) is not Pillarbox's admin; check it"
         )
-    return PillarboxError(f"admin refused it ({answer.status}): {detail}")
+    return RequestRefused(answer.status, json.loads(answer.body))
 
 
 def _detail(body: bytes) -> str | None:

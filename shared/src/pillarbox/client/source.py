@@ -39,7 +39,9 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`http(s)://…` is admin, `postgresql://…` the database, and a path or `sqlite:///…` a file."""
+    """`http(s)://…` is admin, `postgresql://…` the database, `redis://…` the queue, and a path or
+    `sqlite:///…` a file.
+    """
 
     kind: str
     value: str = field(repr=False)
@@ -58,8 +60,11 @@ class Address:
                 return cls("postgresql", text)
             case "sqlite":
                 return cls("sqlite", text)
+            case "redis" | "rediss" | "unix":
+                return cls("redis", text)
         raise SettingError(
-            "give the address of admin (http://…), a PostgreSQL URL (postgresql://…) or a SQLite file"
+            "give the address of admin (http://…), a PostgreSQL URL (postgresql://…), a SQLite file, or for "
+            "messages alone the queue (redis://…)"
         )
 
 

@@ -3,7 +3,7 @@
 import heapq
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -15,7 +15,8 @@ from pillarbox.outbound.scripts import Runs
 
 NOBODY = "-"
 MOST_NUMBER = 10**12
-AT_ONCE = 100
+AT_ONCE = 50
+LOOKED_AT = 150
 Place = tuple[datetime, int]
 
 
@@ -129,15 +130,22 @@ class DeadMessages:
 
     async def _of(self, owner: str, matching: DeadFilter, before: Place | None, limit: int) -> list[Dead]:
         if matching.numbers is not None:
-            found = await self.look(owner, matching.numbers)
-            chosen = [dead for dead in found if matching.takes(dead) and (not before or dead.place < before)]
-            return sorted(chosen, key=lambda dead: dead.place, reverse=True)[:limit]
+            chosen = await self._named(owner, matching)
+            earlier = [dead for dead in chosen if before is None or dead.place < before]
+            return sorted(earlier, key=lambda dead: dead.place, reverse=True)[:limit]
         found = []
         async for part in self.walk(owner, matching, before, most=limit):
             found += part
             if len(found) >= limit:
                 break
         return found[:limit]
+
+    async def _named(self, owner: str, matching: DeadFilter) -> list[Dead]:
+        numbers, chosen = matching.numbers or (), []
+        for at in range(0, len(numbers), AT_ONCE):
+            found = await self.look(owner, numbers[at : at + AT_ONCE])
+            chosen += [replace(dead, element=None) for dead in found if matching.takes(dead)]
+        return chosen
 
     async def walk(
         self,
@@ -147,7 +155,7 @@ class DeadMessages:
         *,
         up: bool = False,
         newest: int | None = None,
-        most: int = AT_ONCE,
+        most: int = LOOKED_AT,
     ) -> AsyncIterator[list[Dead]]:
         """Part by part from a place on: to the older ones, or `up`, to the newer ones as far as `newest`."""
         at, name = (str(_ms(place[0])), name_of(place[1])) if place else ("", "")

@@ -49,7 +49,7 @@ end
 local function cancel(message, index)
   local element = string.match(message, '^[^\n]*\n(.*)$')
   if index == 0 then return cancel_head(element) end
-  redis.call('LREM', key, -1, message)
+  redis.call('LREM', key, index * 2 < redis.call('LLEN', key) and 1 or -1, message)
   redis.call('HINCRBY', Q .. ':depth:' .. bot, class, -1)
   return gone(lane, element, 0)
 end

@@ -3,7 +3,7 @@
 local bot, by = ARGV[1], ARGV[2]
 local dead, moved, unknown, bytes = Q .. ':dead:' .. bot, 0, {}, 0
 for i = 3, #ARGV do
-  if bytes > 524288 then return { i - 3, moved, unknown } end
+  if bytes > 262144 then return { i - 3, moved, unknown } end
   local about, message = dead_one(dead, ARGV[i])
   if not about then
     unknown[#unknown + 1] = ARGV[i]

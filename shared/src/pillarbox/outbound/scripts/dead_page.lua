@@ -5,7 +5,7 @@
 -- end, and time and number are the place to go on from.
 local bot, up, at, name, most = ARGV[1], ARGV[2] == 'up', ARGV[3], ARGV[4], tonumber(ARGV[5])
 local since, till, reason, method, chat, id, newest = unpack(cmsgpack.unpack(ARGV[6]))
-local LOOKED_AT, BYTES = 200, 524288
+local LOOKED_AT, BYTES = 150, 524288
 local dead = Q .. ':dead:' .. bot
 
 local first = since == '' and 0 or redis.call('ZCOUNT', dead, '-inf', '(' .. since)

@@ -32,7 +32,7 @@ local function revive(about, was, one)
 end
 
 for i, one in ipairs(given) do
-  if bytes > 524288 then return { i - 1, moved, unknown, refused } end
+  if bytes > 262144 then return { i - 1, moved, unknown, refused } end
   local about, message = dead_one(dead, one[1])
   if not about then
     unknown[#unknown + 1] = one[1]
