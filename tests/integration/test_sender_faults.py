@@ -13,6 +13,8 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from pillarbox.ids import BotId
+from pillarbox.outbound.lanes import Filing, Lanes
 from pillarbox_simulator import Running
 from pillarbox_simulator.ledger import Query
 from pillarbox_solo.valkey import ValkeyServer
@@ -183,6 +185,49 @@ async def test_a_door_s_holder_that_was_paused_comes_back(
             assert await two.stop() == 0
         await redis.rpush(QUEUE, message(1, "150"))
         assert await control.settle(151, 30)
+
+
+async def test_an_idle_worker_is_killed(redis: Any, control: SimulatorClient, make: Make) -> None:
+    """What is handed to it is not popped: it goes to the other one long before the heartbeat lapses."""
+    async with senders([make("one"), make("two")]) as (one, _):
+        await until(lambda: offered(redis, 2))
+        await one.kill()
+        for n in range(30):
+            await lanes(redis).file([filing(n % 5 + 1, n)])
+            await asyncio.sleep(0.02)
+        assert await control.settle(30, 5)
+        assert sorted(await texts(control), key=int) == [str(n) for n in range(30)]
+        assert not await redis.exists(f"{QUEUE}:heads")
+
+
+async def test_an_idle_worker_was_paused_and_lets_go_of_what_was_taken_over(
+    redis: Any, control: SimulatorClient, make: Make
+) -> None:
+    one, two = make("one"), make("two")
+    async with senders([one]):
+        await until(lambda: offered(redis, 1))
+        one.send_signal(signal.SIGSTOP)
+        await lanes(redis).file([filing(chat, chat) for chat in (1, 2, 3)])
+        async with senders([two]):
+            assert await control.settle(3, 30)
+            one.send_signal(signal.SIGCONT)
+            await until(lambda: offered(redis, 2))
+            await lanes(redis).file([filing(chat, chat) for chat in (4, 5, 6)])
+            assert await control.settle(6, 10)
+            assert await until(lambda: idle(redis))
+    assert sorted(await texts(control)) == ["1", "2", "3", "4", "5", "6"]
+
+
+def lanes(redis: "Redis") -> Lanes:
+    return Lanes(redis, QUEUE)
+
+
+def filing(chat: int, text: int) -> Filing:
+    return Filing(message(chat, str(text)).encode(), BotId(BOT_ID))
+
+
+async def offered(redis: Any, workers: int) -> bool:
+    return len(await redis.keys(f"{QUEUE}:offer:*")) == workers
 
 
 async def test_a_clean_stop_ends_what_is_being_sent(redis: Any, control: SimulatorClient, make: Make) -> None:

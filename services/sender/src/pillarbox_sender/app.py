@@ -109,7 +109,13 @@ class _Station:
         bots = list(settings.bots)
         blocking = partial(connect, settings, blocking=True)
         keys = Keys(settings.redis_messages_key)
-        self._bell = Bell(redis, blocking, [keys.bell(bot) for bot in bots], settings.block)
+        self._bell = Bell(
+            redis,
+            blocking,
+            lambda: keys.hand(worker.identity.incarnation),
+            [keys.bell(bot) for bot in bots],
+            settings.block,
+        )
         self._sender = Sender(
             Turns(lanes, bots, settings.max_dead),
             worker,
@@ -151,7 +157,7 @@ class _Station:
         ended = asyncio.Event()
         group.create_task(self._beat.run(ended))
         group.create_task(self._show(ended))
-        group.create_task(self._bell.run(stop, self._sender.ring))
+        group.create_task(self._bell.run(stop, self._sender))
         for door in self._doors:
             group.create_task(door.run(stop))
         await self._sender.run(stop, self._grace())

@@ -1,7 +1,8 @@
-"""The bell of the bots: an idle worker blocks on it, so that a message is claimed as soon as it is filed."""
+"""What an idle worker blocks on: its hand, and the bells of its bots."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, cast
 
 from redis.asyncio import Redis
 
@@ -9,20 +10,41 @@ from pillarbox.errors import QueueUnavailable
 from pillarbox.outbound.connection import passing
 from pillarbox.telemetry import get_logger
 from pillarbox_sender.blocking import Blocking
+from pillarbox_sender.offers import MOST_OFFERED
 from pillarbox_sender.outage import Outage
 from pillarbox_sender.rest import rest
 
 log = get_logger()
 
 
+class Listener(Protocol):
+    def wake(self) -> None:
+        """The bell listens from now on."""
+
+    def ring(self) -> None:
+        """There may be work."""
+
+    def handed(self, elements: Sequence[bytes]) -> None:
+        """Claims that were made for this worker."""
+
+    def unheard(self) -> None:
+        """A pop broke off: what it took may be lost on its way here."""
+
+
 class Bell:
-    """One ring wakes one worker, so only one that has room listens."""
+    """One ring wakes one worker, so only one that has room listens. `hand` names the worker's list."""
 
     def __init__(
-        self, redis: "Redis", connect: Callable[[], "Redis"], bells: Sequence[str], block: float
+        self,
+        redis: "Redis",
+        connect: Callable[[], "Redis"],
+        hand: Callable[[], str],
+        bells: Sequence[str],
+        block: float,
     ) -> None:
         self._redis, self._connect = redis, connect
-        self._bells = list(bells)
+        self._hand, self._bells = hand, list(bells)
+        self._heard_hand = ""
         self._block = block
         self._wanted = asyncio.Event()
         self._ended = False
@@ -37,14 +59,23 @@ class Bell:
         else:
             self._wanted.clear()
 
-    async def run(self, stop: asyncio.Event, ring: Callable[[], None]) -> None:
-        """Calls `ring` when there may be work, until `stop` and `end`."""
+    @property
+    def hears(self) -> bool:
+        """What is put into the hand now is popped."""
+        return self._heard_hand == self._hand()
+
+    async def run(self, stop: asyncio.Event, listener: Listener) -> None:
+        """Until `stop` and `end`."""
         while not stop.is_set():
             self._blocking = Blocking(self._connect(), self._redis)
             try:
                 await self._blocking.open()
-                await self._hear(self._blocking, stop, ring)
+                self._heard_hand = self._hand()
+                listener.wake()
+                await self._hear(self._blocking, stop, listener)
             except QueueUnavailable as error:
+                self._heard_hand = ""
+                listener.unheard()
                 await rest(stop, self._outage.failed(error))
             finally:
                 await self._blocking.close()
@@ -65,13 +96,26 @@ class Bell:
         except QueueUnavailable as error:
             log.debug("the bell could not be passed on", error=str(error))
 
-    async def _hear(self, blocking: Blocking, stop: asyncio.Event, ring: Callable[[], None]) -> None:
+    async def _hear(self, blocking: Blocking, stop: asyncio.Event, listener: Listener) -> None:
         while True:
             await self._wanted.wait()
             if stop.is_set():
                 return
-            with passing():
-                heard = await blocking.client.blpop(self._bells, timeout=self._block)
+            hand = self._heard_hand = self._hand()
+            popped = await self._pop(blocking, [hand, *self._bells])
             self._outage.ended()
-            if heard is not None:
-                ring()
+            if popped is None:
+                continue
+            key, elements = popped
+            if key.decode() == hand:
+                listener.handed(elements)
+            else:
+                listener.ring()
+
+    async def _pop(self, blocking: Blocking, keys: list[str]) -> tuple[bytes, list[bytes]] | None:
+        with passing():
+            popped = await cast(
+                "Awaitable[Any]",
+                blocking.client.blmpop(self._block, len(keys), *keys, direction="LEFT", count=MOST_OFFERED),
+            )
+        return None if popped is None else (popped[0], popped[1])

@@ -163,8 +163,10 @@ class Door:
 
     async def _file(self, found: str, elements: list[bytes]) -> None:
         filings = [Filing(element, self._bot, bulk=self._bulk) for element in elements]
-        self._count(await self._lanes.file(filings, self._source(found)))
-        self._filed()
+        filed = await self._lanes.file(filings, self._source(found))
+        self._count(filed)
+        if filed.rung:
+            self._filed()
 
     def _source(self, found: str) -> Source:
         return Source(found, self._keys.lease, self._token)

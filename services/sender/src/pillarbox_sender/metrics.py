@@ -15,6 +15,7 @@ PAUSES = Counter("pillarbox_bot_pauses", "Pauses of a bot that this worker began
 FILED = Counter("pillarbox_filed", "Elements taken from a door, by what became of them", ["door", "fate"])
 TAKEN_OVER = Counter("pillarbox_taken_over", "Messages of dead workers, by what became of them", ["fate"])
 LOST = Counter("pillarbox_lost_claims", "Ends of sends that another worker had taken over")
+HANDED = Counter("pillarbox_handed_claims", "Claims that were handed to this worker while it was idle")
 IN_FLIGHT = Gauge("pillarbox_sends_in_flight", "Calls that are out now")
 DOOR = Gauge("pillarbox_door_depth", "Elements that wait in a door", ["door"])
 WAITING = Gauge("pillarbox_lanes_depth", "Messages in lanes", ["bot", "kind"])

@@ -58,8 +58,29 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """A claim that was made for an idle worker, for the offer with that serial."""
+
+    serial: str
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How many may be claimed. With a serial the offer before is withdrawn, and its slots are used too; up to
+    `offer` of what is left over is offered anew.
+    """
+
+    slots: int = 0
+    serial: str = ""
+    offer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """`wait`: seconds until there may be more, None where nothing is known to come."""
+    """`wait`: seconds until there may be more, None where nothing is known to come. `slots` is how many could
+    be claimed, `offered` how many of them stand as an offer now; `handed` had not been popped.
+    """
 
     alive: bool
     wait: float | None
@@ -67,6 +88,10 @@ class Turn:
     lost: frozenset[str]
     claims: list[Claim]
     paused: list[tuple[BotId, str]]
+    withdrawn: tuple[str, int] | None
+    handed: list[Handed]
+    slots: int
+    offered: int
 
 
 class Turns:
@@ -75,14 +100,16 @@ class Turns:
         self._bots = list(bots)
         self._max_dead = max_dead
 
-    async def turn(self, identity: Identity, ends: Sequence[End], slots: int) -> Turn:
+    async def turn(self, identity: Identity, ends: Sequence[End], asked: Asked) -> Turn:
         """Raises QueueUnavailable: whether the call took effect is unknown then. The same ends may be given
         again, and `restore` gives back what was claimed and never heard of.
         """
         self._bots.append(self._bots.pop(0))
         packed = (_pack([str(bot) for bot in self._bots]), _pack([end.arguments() for end in ends]))
         name, incarnation = identity.name, identity.incarnation
-        answer = await self._lanes.scripts.call("turn", name, incarnation, slots, self._max_dead, *packed)
+        answer = await self._lanes.scripts.call(
+            "turn", name, incarnation, asked.slots, self._max_dead, *packed, asked.serial, asked.offer
+        )
         return _turn(identity, answer)
 
     async def restore(self, identity: Identity, known: Sequence[str]) -> int:
@@ -95,25 +122,36 @@ class Turns:
 _pack = msgspec.msgpack.encode
 
 
+def read_handed(element: bytes) -> Handed:
+    line, _, message = element.partition(b"\n")
+    owner, serial, now, lane, token, head = line.split(b"\t")
+    claim = _claim(owner.decode(), int(now) / 1000, lane, token, head, 0, message)
+    return Handed(serial.decode(), claim)
+
+
 def _turn(identity: Identity, answer: Any) -> Turn:
-    alive, now, wait, probes, lost, claims, paused = answer
+    alive, now, wait, probes, lost, claims, paused, withdrawn, handed, slots, offered = answer
     return Turn(
         alive=bool(alive),
         wait=wait / 1000 if wait >= 0 else None,
         probes=[BotId(int(bot)) for bot in probes],
         lost=frozenset(token.decode() for token in lost),
-        claims=[_claim(identity, now / 1000, *claim) for claim in claims],
+        claims=[_claim(identity.incarnation, now / 1000, *claim) for claim in claims],
         paused=[_paused(line) for line in paused],
+        withdrawn=(withdrawn[0].decode(), withdrawn[1]) if withdrawn else None,
+        handed=[read_handed(element) for element in handed],
+        slots=slots,
+        offered=offered,
     )
 
 
 def _claim(
-    identity: Identity, now: float, lane: bytes, token: bytes, head: bytes, trial: int, message: bytes
+    owner: str, now: float, lane: bytes, token: bytes, head: bytes, trial: int, message: bytes
 ) -> Claim:
     line, _, element = message.partition(b"\n")
     attempts, unsent, doubts = map(int, head.split()[:3])
     return Claim(
-        owner=identity.incarnation,
+        owner=owner,
         lane=Lane.parse(lane.decode()),
         token=token.decode(),
         attempts=attempts,

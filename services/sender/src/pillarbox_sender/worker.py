@@ -59,7 +59,8 @@ class Worker:
             await self.enter()
 
     async def leave(self) -> None:
-        await self._lanes.scripts.call("live", "leave", self.identity.name, self.identity.incarnation)
+        name, incarnation = self.identity.name, self.identity.incarnation
+        await self._lanes.scripts.call("live", "leave", name, incarnation, *self._bots)
 
     def _heard(self) -> None:
         now = self._clock()

@@ -15,6 +15,9 @@
 | `Q:heartbeat:<name>`       | string | the incarnation that lives under the name; expires |
 | `Q:served:<bot>`           | string | a living worker has the bot's token; expires |
 | `Q:claims:<incarnation>`   | hash   | lane to token of what is being sent; `kept <token>`: set aside |
+| `Q:idle:<bot>`             | set    | incarnations that may have an offer for the bot; expires |
+| `Q:offer:<incarnation>`    | hash   | of an idle worker: serial, slots left, name, at |
+| `Q:hand:<incarnation>`     | list   | claims made for an idle worker, which blocks on it |
 | `Q:blocked:<bot>`          | hash   | chat to the time until which Telegram told us to wait |
 | `Q:floods:<bot>`           | zset   | chats that were answered 429, by time: three in 5 s pause the bot |
 | `Q:failing:<bot>`          | hash   | chats whose sends failed in a row, and how often; `row` |
@@ -30,6 +33,8 @@
 | `Q:bots`                   | set    | bots that ever had a message |
 | `Q:numbers`                | hash   | counters: message, token, dead, trimmed; acts of people |
 
+A claim in a hand is one line `<incarnation> TAB <serial of the offer> TAB <claimed, ms> TAB <lane> TAB
+<token> TAB <counts of the head>` and, behind it, the message of its lane.
 A message in a lane is one line `<number> TAB <filed, ms> TAB <on_doubt> TAB <id>` and, behind it, the element
 as it came.
 A lane that is not empty is either ready or claimed, never both: this is what the scripts keep.
@@ -55,6 +60,9 @@ class Keys:
 
     def claims(self, incarnation: str) -> str:
         return f"{self.queue}:claims:{incarnation}"
+
+    def hand(self, incarnation: str) -> str:
+        return f"{self.queue}:hand:{incarnation}"
 
     def bell(self, bot: int) -> str:
         return f"{self.queue}:bell:{bot}"

@@ -51,6 +51,8 @@ class Filed:
     kept: int = 0
     reasons: "Counter[str]" = field(default_factory=Counter, compare=False)
     """Why some are dead or kept; a repeat of a dead one is among them."""
+    rung: int = field(default=0, compare=False)
+    """Bells that were rung: not all that may be sent was handed to idle workers."""
 
     def __add__(self, other: "Filed") -> "Filed":
         return Filed(
@@ -59,6 +61,7 @@ class Filed:
             self.dead + other.dead,
             self.kept + other.kept,
             self.reasons + other.reasons,
+            self.rung + other.rung,
         )
 
 
@@ -113,9 +116,9 @@ class Lanes:
         )
         if not held:
             raise LeaseLost("the door's lease is another worker's")
-        filed, repeats, dead, kept = counts
+        filed, repeats, dead, kept, rung = counts
         reasons = Counter(one[5] for one in known if one[0] != "file")
-        return Filed(filed, repeats, dead, kept, reasons)
+        return Filed(filed, repeats, dead, kept, reasons, rung)
 
     def _prepared(self, filing: Filing, mark: str) -> "_Prepared":
         bot = str(filing.bot) if filing.bot is not None else NOBODY

@@ -17,6 +17,19 @@ FULL_TOO = frozenset({"turn", "live", "lease", "takeover", "restore", "probed"})
 """What may run when Redis is full: it frees memory or adds none. The rest is refused before it begins."""
 
 
+OFFERS = ("common", "offers")
+CLAIMING = (*OFFERS, "claiming")
+PARTS = {
+    "file": CLAIMING,
+    "turn": CLAIMING,
+    "live": OFFERS,
+    "takeover": OFFERS,
+    "restore": OFFERS,
+    **dict.fromkeys(PEOPLE, ("common", "acts")),
+}
+"""What is put before a script, where that is more than `common`."""
+
+
 class Runs(Protocol):
     """Runs the scripts of one queue."""
 
@@ -28,7 +41,7 @@ class Runs(Protocol):
 def source(name: str) -> str:
     folder = resources.files(__package__)
     shebang = "#!lua flags=allow-oom" if name in FULL_TOO else "#!lua"
-    parts = ("common", "acts", name) if name in PEOPLE else ("common", name)
+    parts = (*PARTS.get(name, ("common",)), name)
     return "\n".join([shebang, *((folder / f"{part}.lua").read_text("utf-8") for part in parts)])
 
 

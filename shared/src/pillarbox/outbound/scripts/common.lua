@@ -22,14 +22,17 @@ local function ready(lane, at)
   redis.call('ZADD', Q .. ':ready:' .. bot .. ':' .. class, at, chat)
 end
 
--- A lane of one was empty, so it was neither ready nor claimed.
-local function enter(lane, message)
+-- A lane of one was empty, so it was neither ready nor claimed. Says whether it is ready by this.
+local function append(lane, message)
   local bot, class = parse(lane)
   redis.call('HINCRBY', Q .. ':depth:' .. bot, class, 1)
-  if redis.call('RPUSH', Q .. ':lane:' .. lane, message) == 1 then
-    ready(lane, now)
-    ring(bot)
-  end
+  local first = redis.call('RPUSH', Q .. ':lane:' .. lane, message) == 1
+  if first then ready(lane, now) end
+  return first
+end
+
+local function enter(lane, message)
+  if append(lane, message) then ring((parse(lane))) end
 end
 
 -- What counts of a head: `attempts unsent doubts`, and its first and last error where there was one.

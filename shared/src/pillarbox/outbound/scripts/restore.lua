@@ -1,5 +1,6 @@
 -- After an answer that was lost: claims that this worker never heard of are given back; nothing of them was sent.
--- ARGV: incarnation, then the tokens it knows. Returns how many were given back.
+-- Its offer is void. ARGV: incarnation, then the tokens it knows. Returns how many were given back.
+forget_offer(ARGV[1])
 local claims, known, back = Q .. ':claims:' .. ARGV[1], {}, 0
 for i = 2, #ARGV do known[ARGV[i]] = true end
 local held = redis.call('HGETALL', claims)

@@ -4,6 +4,7 @@ local known = redis.call('HGETALL', Q .. ':workers')
 for i = 1, #known, 2 do
   local incarnation, name = known[i], known[i + 1]
   if redis.call('GET', Q .. ':heartbeat:' .. name) ~= incarnation then
+    forget_offer(incarnation)
     local claims = redis.call('HGETALL', Q .. ':claims:' .. incarnation)
     for j = 1, #claims, 2 do
       if string.sub(claims[j + 1], 1, 5) == 'kept ' then

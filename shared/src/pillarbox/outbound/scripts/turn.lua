@@ -1,9 +1,12 @@
 -- One turn of a worker: ends its sends and claims the next ones, in one call.
--- ARGV: name, incarnation, slots, most dead, a packed list of bots, and one of ends:
+-- ARGV: name, incarnation, slots, most dead, a packed list of bots, one of ends, serial, most slots to offer; an end:
 --   {incarnation of the claim, lane, token, verdict, delay or reason, what is counted or detail, health, error}
+-- With a serial the worker's offer is withdrawn, its slots are used too, and what is left of all is offered anew.
 -- Returns {alive, now, ms until there is more (-1: not known), bots to probe, tokens lost,
---   {lane, token, head, trial, message} of each claim, bots paused by this turn}.
+--   {lane, token, head, trial, message} of each claim, bots paused by this turn,
+--   {serial, slots} withdrawn, what was handed and not popped, slots used, slots offered}.
 local name, incarnation, slots, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local serial, most_offered = ARGV[7] or '', tonumber(ARGV[8] or '0')
 local unsent = { expired = true, unreadable = true, file_gone = true }
 local bots, probes, lost, claimed, paused, wait = cmsgpack.unpack(ARGV[5]), {}, {}, {}, {}, -1
 
@@ -111,92 +114,48 @@ local function due(bot)
   for _, delayed in ipairs(found) do
     local lane, message = string.match(delayed, '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d([^\n]*)\n(.*)$')
     redis.call('ZREM', key, delayed)
-    enter(lane, message)
+    append(lane, message)
   end
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] then sooner(tonumber(first[2]) - now) end
 end
 
--- May a message of this chat go now? Every limit is asked here. Returns 0, or the time from which it may.
-local function may_go(bot, chat)
-  local blocked = Q .. ':blocked:' .. bot
-  local till = tonumber(redis.call('HGET', blocked, chat) or '0')
-  if till > now then return till end
-  if till > 0 then redis.call('HDEL', blocked, chat) end
-  return 0
-end
-
-local function claim(bot, class, chat, trial)
-  local lane, token = bot .. ':' .. class .. ':' .. chat, tostring(number('token'))
-  redis.call('ZREM', Q .. ':ready:' .. bot .. ':' .. class, chat)
-  local message = redis.call('LINDEX', Q .. ':lane:' .. lane, 0)
-  if not message then return end
-  redis.call('HSET', Q .. ':claims:' .. incarnation, lane, token)
-  local state = redis.call('HGET', Q .. ':heads', lane) or '0 0 0'
-  claimed[#claimed + 1] = { lane, token, state, trial, message }
-  if trial == 1 then
-    redis.call('HSET', Q .. ':pause:' .. bot, 'lane', lane, 'until', now + 60000)
-  end
-end
-
-local function claim_class(bot, class, room, trial)
-  local key, asked, before = Q .. ':ready:' .. bot .. ':' .. class, 0, #claimed
-  while #claimed - before < room and asked < 1000 do
-    local wanted = room - (#claimed - before)
-    local chats = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, wanted)
-    if #chats == 0 then break end
-    for _, chat in ipairs(chats) do
-      local till = may_go(bot, chat)
-      if till > 0 then redis.call('ZADD', key, till, chat) else claim(bot, class, chat, trial) end
-    end
-    asked = asked + #chats
-  end
-  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
-  if first[2] then sooner(tonumber(first[2]) - now) end
-end
-
--- How many messages of a bot may be claimed now: none while it is paused, one on trial.
-local function room_of(bot)
+-- Only an answer to getMe ends this pause: this worker asks.
+local function probe(bot, kind)
   local key = Q .. ':pause:' .. bot
-  local held = redis.call('HMGET', key, 'kind', 'until', 'tries')
-  if not held[1] then return slots - #claimed, 0 end
-  local left = tonumber(held[2]) - now
-  if left > 0 then
-    sooner(left)
-    return 0, 0
-  end
-  if held[1] == 'flood' then
-    redis.call('DEL', key)
-    return slots - #claimed, 0
-  end
-  if held[1] == 'trial' then return 1, 1 end
   local tries = redis.call('HINCRBY', key, 'tries', 1)
-  local again = held[1] == 'token' and 30000 or math.min(1000 * 2 ^ tries, 15000)
+  local again = kind == 'token' and 30000 or math.min(1000 * 2 ^ tries, 15000)
   redis.call('HSET', key, 'until', now + again)
   probes[#probes + 1] = bot
   sooner(again)
-  return 0, 0
+end
+
+local function claim_due(bot)
+  due(bot)
+  local room, trial, paused, left = room_of(bot, slots - #claimed)
+  if paused and left > 0 then sooner(left) end
+  if paused and left == 0 then probe(bot, paused) end
+  local next_at = claim_bot(incarnation, bot, room, trial, claimed)
+  if next_at then sooner(next_at - now) end
 end
 
 local alive = 1
 local heartbeat = Q .. ':heartbeat:' .. name
 local living = redis.call('GET', heartbeat)
 if living and living ~= incarnation then alive = 0 end
-if alive == 1 and slots > 0 then
+local takes, withdrawn, handed, offered = slots > 0 or most_offered > 0, {}, {}, 0
+if serial ~= '' then withdrawn, handed = withdraw(incarnation) end
+if takes then slots = slots + (withdrawn[2] or 0) end
+if alive == 1 and takes then
   redis.call('SET', heartbeat, incarnation, 'PX', BEAT)
   redis.call('HSET', Q .. ':workers', incarnation, name)
+  for _, bot in ipairs(bots) do claim_due(bot) end
+  offered = math.min(most_offered, slots - #claimed)
+  if offered > 0 then offer(incarnation, name, serial, offered, bots) end
+end
+if #claimed >= slots then
   for _, bot in ipairs(bots) do
-    due(bot)
-    local room, trial = room_of(bot)
-    for _, class in ipairs({ 'answer', 'interactive', 'bulk' }) do
-      local left = math.min(room, slots - #claimed)
-      if left > 0 then
-        local before = #claimed
-        claim_class(bot, class, left, trial)
-        room = room - (#claimed - before)
-      end
-    end
-    if #claimed >= slots and others_wait(bot) then ring(bot) end
+    if others_wait(bot) then ring(bot) end
   end
 end
-return { alive, now, wait, probes, lost, claimed, paused }
+return { alive, now, wait, probes, lost, claimed, paused, withdrawn, handed, slots, offered }
