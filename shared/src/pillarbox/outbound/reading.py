@@ -96,7 +96,7 @@ class Reader:
         """A call of aiogram's as a message of our form."""
         method = methods.of_function(call.function)
         plain = Plain(self._defaults(call.bot or bot), self.clock(), self.max_message)
-        params = plain.params(call.kwargs, methods.listed().get(method, {}))
+        params = plain.params(method, call.kwargs)
         origin = hashlib.blake2b(mark.encode() + b"\n" + element, digest_size=16).hexdigest()
         uploads = {f"{origin}-{number}": upload for number, upload in enumerate(plain.uploads, 1)}
         files = {

@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from pillarbox.errors import MessageRefused
+from pillarbox.outbound import methods
 from pillarbox.outbound.files import MOST_BYTES, MOST_FILES
+from pillarbox.outbound.methods import Kind
 from pillarbox.outbound.producers.values import Address, Built, Default, Model, OnDisk, Special, Upload
 
 DEEPEST = 64
@@ -25,14 +27,13 @@ class Plain:
     room: int
     uploads: list[Upload] = field(default_factory=list)
 
-    def params(self, given: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, Any]:
-        """Raises MessageRefused. `defaults`: which of the bot's a parameter has that is not given."""
-        filled = {name: Default(default) for name, default in defaults.items() if name not in given}
-        params = {str(name): self.value(value, 0) for name, value in {**given, **filled}.items()}
+    def params(self, method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises MessageRefused."""
+        params = self._object(given, 0, methods.method(method))
         return {name: value for name, value in params.items() if value not in NOT_GIVEN}
 
-    def value(self, value: Any, depth: int) -> Any:
-        """None is "not given", here and inside."""
+    def value(self, value: Any, depth: int, kinds: tuple[str, ...] = ()) -> Any:
+        """None is "not given", here and inside. `kinds`: what a plain dict here may stand for."""
         self._spend(1 + len(value) if isinstance(value, str) else 1)
         if depth > DEEPEST:
             raise MessageRefused("params", f"they are nested more than {DEEPEST} deep")
@@ -42,18 +43,24 @@ class Plain:
             case float():
                 return _finite(value)
             case list() | tuple():
-                return [one for item in value if (one := self.value(item, depth + 1)) is not None]
+                items = (self.value(item, depth + 1, kinds) for item in value)
+                return [item for item in items if item is not None]
             case dict():
-                return self._object(value, depth)
+                return self._object(value, depth, methods.kind_of(value, kinds))
             case Model():
                 return self.value(value.fields, depth + 1)
             case Built():
                 return self.value(value.value, depth + 1)
         return self._special(value, depth)
 
-    def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-        self._spend(sum(len(str(name)) for name in value))
-        items = ((str(name), self.value(item, depth + 1)) for name, item in value.items())
+    def _object(self, given: Mapping[str, Any], depth: int, kind: Kind) -> dict[str, Any]:
+        """With the bot's defaults where nothing is given; an object of aiogram has brought its own."""
+        defaults = {name: Default(default) for name, default in kind.defaults.items() if name not in given}
+        self._spend(sum(map(len, given)))
+        items = (
+            (name, self.value(value, depth + 1, kind.inside.get(name, ())))
+            for name, value in {**given, **defaults}.items()
+        )
         return {name: item for name, item in items if item is not None}
 
     def _spend(self, characters: int) -> None:
