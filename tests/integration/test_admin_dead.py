@@ -94,6 +94,8 @@ async def test_retry_and_discard(admin: Admin, redis: "Redis") -> None:
         await admin.post(f"{API}/retry", choice, status=400 if choice == {"filter": {}} else 422)
     assert (await admin.post(f"{API}/discard", {"all": True}))["moved"] == 2
     assert await queue_of(redis, 0, QUEUE) == [say(0)]
+    acts = (await admin.get("/api/v1/outbound"))["acts"]
+    assert acts == {"retry": 1, "edit": 0, "discard": 3, "cancel": 0}
     rows = (await admin.get("/api/v1/outbound/audit"))["items"]
     assert [(row["action"], row["by"], row["number"]) for row in rows][-2:] == [
         ("discard", "operator", 2), ("retry", "operator", 1),

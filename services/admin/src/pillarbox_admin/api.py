@@ -178,6 +178,7 @@ async def outbound(given: Given, _: MayRead) -> dict[str, Any]:
         "bots": bots,
         "buried": found.buried,
         "trimmed": found.trimmed,
+        "acts": found.acts,
     }
 
 

@@ -135,6 +135,7 @@ class Queue(View):
     bots: list[BotOutbound]
     buried: dict[str, int] = Field(description="dead messages ever, by reason", examples=[{"doubt": 1}])
     trimmed: int = Field(description="dead messages that the list had no room for")
+    acts: dict[str, int] = Field(description="what people did with messages, ever", examples=[{"discard": 2}])
 
 
 class Filter(BaseModel):

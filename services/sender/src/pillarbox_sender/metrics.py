@@ -24,6 +24,7 @@ OLDEST = Gauge("pillarbox_oldest_waiting_seconds", "The longest wait among the l
 UNSERVED = Gauge("pillarbox_bot_unserved", "1: messages wait, and no sender has the bot's token", ["bot"])
 DEAD = Gauge("pillarbox_dead_messages", "Dead messages that are kept", ["bot"])
 BURIED = Gauge("pillarbox_messages_died", "Messages that died, ever, by reason", ["reason"])
+ACTS = Gauge("pillarbox_message_acts", "Messages that people acted on, ever, by act", ["act"])
 TRIMMED = Gauge("pillarbox_dead_trimmed", "Dead messages that were forgotten, ever")
 
 
@@ -38,4 +39,6 @@ def show(found: Depths) -> None:
         DEAD.labels(bot).set(depth.dead)
     for reason, count in found.buried.items():
         BURIED.labels(reason).set(count)
+    for act, count in found.acts.items():
+        ACTS.labels(act).set(count)
     TRIMMED.set(found.trimmed)

@@ -9,6 +9,7 @@ from pillarbox.outbound.connection import passing
 from pillarbox.outbound.keys import Keys
 
 CLASSES = ("answer", "interactive", "bulk")
+ACTS = ("retry", "edit", "discard", "cancel")
 LOOKED_AT = 20
 
 
@@ -28,13 +29,16 @@ class BotDepths:
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """`doors` are not filed yet, by list; `sending` by worker; `buried` counts the dead ever, by reason."""
+    """`doors` are not filed yet, by list; `sending` by worker; `buried` counts the dead ever, by reason, and
+    `acts` what people did with messages ever, by act.
+    """
 
     doors: Mapping[str, int]
     sending: Mapping[str, int]
     bots: Mapping[str, BotDepths]
     buried: Mapping[str, int]
     trimmed: int
+    acts: Mapping[str, int] = field(default_factory=dict)
 
 
 async def depths(redis: "Redis", queue: str) -> Depths:
@@ -49,15 +53,17 @@ async def depths(redis: "Redis", queue: str) -> Depths:
         for incarnation in workers:
             pipe.hlen(keys.claims(incarnation))
         pipe.hgetall(f"{queue}:buried")
-        pipe.hget(f"{queue}:numbers", "trimmed")
+        pipe.hmget(f"{queue}:numbers", "trimmed", *ACTS)
         answers = await pipe.execute()
-        *counts, buried, trimmed = answers
+        *counts, buried, numbers = answers
+        trimmed, *acts = (int(number or 0) for number in numbers)
         return Depths(
             doors=dict(zip(keys.doors, counts, strict=False)),
             sending=dict(zip(workers.values(), counts[2:], strict=True)),
             bots={bot: await _bot(redis, queue, bot) for bot in bots},
             buried={reason.decode(): int(n) for reason, n in buried.items()},
-            trimmed=int(trimmed or 0),
+            trimmed=trimmed,
+            acts=dict(zip(ACTS, acts, strict=True)),
         )
 
 
