@@ -25,8 +25,8 @@ NEVER_LEFT = (
 )
 CONNECT_TIMEOUT = 10.0
 JSON = {"Content-Type": "application/json"}
-UPLOADS = 8
-"""Messages with files in memory at once, each of 20 MiB at most."""
+UPLOADS = 4
+"""One in so many of the calls that are out may hold files in memory, 20 MiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class BotApi:
         self._proxy = proxy.get_secret_value() if proxy else None
         self._files = files
         self._upload_timeout = aiohttp.ClientTimeout(total=upload_timeout, connect=self._timeout.connect)
-        self._uploads = asyncio.Semaphore(UPLOADS)
+        self._uploads = asyncio.Semaphore(max(1, concurrency // UPLOADS))
         self._urls: dict[tuple[BotId, str], URL] = {}
 
     async def __aenter__(self) -> "BotApi":
