@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from pillarbox.ids import BotId
+from pillarbox.outbound.lanes import Filing, Lanes, LeaseLost, Source
 from pillarbox_simulator import Running
 from tests.support.sending import QUEUE, SenderProcess, dead, senders, until, waiting
+from tests.support.simulator import BOT_ID
 from tests.support.simulator_client import SimulatorClient
 
 Make = Callable[..., SenderProcess]
@@ -114,6 +117,22 @@ async def test_big_files_of_old_producers(
     assert {content for _, content in received(simulator)} == set(big[:2])
     assert found["reason"] == "too_big"
     assert json.loads(found["element"])["kwargs"]["chat_id"] == 3
+
+
+async def test_filing_again_keeps_no_second_copy(redis: "Redis") -> None:
+    lanes, bot = Lanes(redis, QUEUE), BotId(BOT_ID)
+    filings = [Filing(old_photo(1, CAT).encode(), bot), Filing(old_photo(1, CAT).encode(), bot)]
+    for _ in range(3):
+        with pytest.raises(LeaseLost):
+            await lanes.file(filings, Source("list", "lease", 5))
+        assert await files(redis) == 2
+    assert (await lanes.file(filings)).filed == 2
+    assert (await lanes.file(filings)).filed == 2
+    assert await files(redis) == 6, "each message has bytes of its own"
+
+
+async def files(redis: "Redis") -> int:
+    return len([key async for key in redis.scan_iter(f"{QUEUE}:file:*")])
 
 
 async def test_a_killed_upload_is_sent_again(
