@@ -11,7 +11,8 @@ import psycopg
 
 from pillarbox.client.rest import AWAY, TIMEOUT, Answer, headers
 from pillarbox.errors import SettingError, StorageUnavailable
-from pillarbox.inbox.connections import Link, Row, connect_blocking, spoken_to
+from pillarbox.inbox.asking import Row
+from pillarbox.inbox.connections import Link, connect_blocking, spoken_to
 from pillarbox.inbox.connections import translated as postgres_translated
 from pillarbox.inbox.sqlite.connection import attach, transaction, translated
 from pillarbox.inbox.sqlite.driver import T, Work
