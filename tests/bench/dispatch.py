@@ -20,14 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
-
 from pillarbox import db
 from pillarbox_solo.ports import free_port
 from pillarbox_solo.postgres import PostgresServer
 from pillarbox_solo.valkey import ValkeyServer
 from tests.bench.cpu import used
 from tests.support.dispatching import TOKEN, inbox, incoming
+from tests.support.inbox import query
 from tests.support.servers import running
 
 CHATS = 1000
@@ -79,9 +78,7 @@ async def fill(url: str, first: int) -> None:
 
 
 def left(url: str) -> int:
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute("SELECT count(*) FROM updates").fetchone()
-    return int(row[0]) if row else 0
+    return int(query(url, "SELECT count(*) FROM updates")[0][0])
 
 
 def rounds(
@@ -104,6 +101,7 @@ def rounds(
         figures: dict[str, float] = {}
         for state in states:
             asyncio.run(fill(postgres.url, first))
+            query(postgres.url, "CHECKPOINT")  # each begins with the same debt
             first += COUNT
             figures |= compared(postgres, valkey, settings | {"NOOP_STATE": state}, state)
         print(" ".join(f"{name}={value:.2f}" for name, value in figures.items()), flush=True)
