@@ -199,7 +199,7 @@ class JobView(BaseModel):
     act: Literal["retry", "discard"]
     bot_id: Id | None = Field(description="null for dead messages of any bot")
     state: Literal["running", "done", "failed"]
-    moved: int = Field(description="so far; each batch of 500 is whole", examples=[1500])
+    moved: int = Field(description="so far; each batch is whole", examples=[1500])
     problem: str | None = Field(
         description="why it ended before its end; what is left can be asked for again"
     )

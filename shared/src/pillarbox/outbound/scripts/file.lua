@@ -15,7 +15,7 @@ local function known(bot, id, where)
 end
 
 local function file(bot, lane, id, due, on_doubt, element)
-  if known(bot, id, spot(lane)) then
+  if id ~= '' and known(bot, id, spot(lane)) then
     repeats = repeats + 1
     return
   end
