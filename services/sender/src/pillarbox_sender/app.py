@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from pillarbox import process
 from pillarbox.errors import QueueUnavailable
-from pillarbox.outbound.connection import connect, passing
+from pillarbox.outbound.connection import Client, connect, passing
 from pillarbox.outbound.depths import depths
 from pillarbox.outbound.durability import risks
 from pillarbox.outbound.files import Files
@@ -128,7 +128,7 @@ class _Station:
         self._doors = [self._door(key, lanes, blocking) for key in keys.doors]
         self._beat = Beat(worker, self._doors, lanes, settings.max_dead)
 
-    def _door(self, key: str, lanes: Lanes, blocking: "Callable[[], Redis]") -> Door:
+    def _door(self, key: str, lanes: Lanes, blocking: Callable[[], Client]) -> Door:
         bots = list(self._settings.bots)
         return Door(
             key,

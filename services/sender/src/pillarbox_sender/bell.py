@@ -1,13 +1,13 @@
 """What an idle worker blocks on: its hand, and the bells of its bots."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from redis.asyncio import Redis
 
 from pillarbox.errors import QueueUnavailable
-from pillarbox.outbound.connection import passing
+from pillarbox.outbound.connection import Client, passing
 from pillarbox.telemetry import get_logger
 from pillarbox_sender.blocking import Blocking
 from pillarbox_sender.offers import MOST_OFFERED
@@ -37,7 +37,7 @@ class Bell:
     def __init__(
         self,
         redis: "Redis",
-        connect: Callable[[], "Redis"],
+        connect: Callable[[], Client],
         hand: Callable[[], str],
         bells: Sequence[str],
         block: float,
@@ -109,13 +109,10 @@ class Bell:
             key, elements = popped
             if key.decode() == hand:
                 listener.handed(elements)
+                await asyncio.sleep(0)  # so that they are on their way before the next pop
             else:
                 listener.ring()
 
     async def _pop(self, blocking: Blocking, keys: list[str]) -> tuple[bytes, list[bytes]] | None:
-        with passing():
-            popped = await cast(
-                "Awaitable[Any]",
-                blocking.client.blmpop(self._block, len(keys), *keys, direction="LEFT", count=MOST_OFFERED),
-            )
+        popped = await blocking.call("BLMPOP", self._block, len(keys), *keys, "LEFT", "COUNT", MOST_OFFERED)
         return None if popped is None else (popped[0], popped[1])

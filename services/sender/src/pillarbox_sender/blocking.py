@@ -1,24 +1,37 @@
 """A connection of its own for a pop that blocks. It is never cancelled: Redis itself ends it, by its id."""
 
+from typing import Any
+
 from redis.asyncio import Redis
 
 from pillarbox.errors import QueueUnavailable
-from pillarbox.outbound.connection import passing
+from pillarbox.outbound.connection import Client, passing
+from pillarbox.outbound.wire import Session
 
 
 class Blocking:
     """`label` names the connection and the run of the server that it is of: ids begin anew with a restart."""
 
-    def __init__(self, client: "Redis", redis: "Redis") -> None:
-        self.client = client
+    def __init__(self, client: Client, redis: "Redis") -> None:
+        self._client = client
         self._redis = redis
+        self._session: Session | None = None
         self._id = 0
         self.label = ""
 
     async def open(self) -> None:
         with passing():
-            self._id = int(await self.client.client_id())
-            self.label = f"{await run_id(self.client)}/{self._id}"
+            if self._client.wire is not None:
+                self._session = await self._client.wire.session()
+        self._id = int(await self.call("CLIENT", "ID"))
+        self.label = f"{await run_id(self._redis)}/{self._id}"
+
+    async def call(self, *parts: str | float) -> Any:
+        """Raises QueueUnavailable. Never on another connection than the one that `label` names."""
+        with passing():
+            if self._session is not None:
+                return await self._session.call(*parts)
+            return await self._client.execute_command(*parts)  # type: ignore[no-untyped-call]
 
     async def unblock(self) -> None:
         """Ends the pop as its timeout would: what it has taken is answered."""
@@ -32,7 +45,7 @@ class Blocking:
     async def close(self) -> None:
         try:
             with passing():
-                await self.client.aclose()
+                await self._client.aclose()
         except QueueUnavailable:
             return
 

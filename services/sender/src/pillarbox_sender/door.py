@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from pillarbox.errors import QueueUnavailable
 from pillarbox.ids import BotId
-from pillarbox.outbound.connection import passing
+from pillarbox.outbound.connection import Client, passing
 from pillarbox.outbound.keys import DoorKeys
 from pillarbox.outbound.lanes import AT_ONCE, BYTES_AT_ONCE, Filed, Filing, Lanes, LeaseLost, Source
 from pillarbox.telemetry import get_logger
@@ -29,7 +29,7 @@ class Door:
         self,
         key: str,
         redis: "Redis",
-        connect: Callable[[], "Redis"],
+        connect: Callable[[], Client],
         lanes: Lanes,
         worker: Worker,
         *,
@@ -147,8 +147,7 @@ class Door:
             if elements:
                 await self._file(mine, elements)
             else:
-                with passing():
-                    await blocking.client.blmove(self._keys.door, mine, cast("int", self._block))
+                await blocking.call("BLMOVE", self._keys.door, mine, "LEFT", "RIGHT", self._block)
             self._outage.ended()
         while elements := await self._take(mine, most=0):
             await self._file(mine, elements)

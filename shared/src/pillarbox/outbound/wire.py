@@ -6,13 +6,13 @@ still reads the URL, and speaks where TLS is asked for.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import hiredis
 from redis import exceptions
 
-Part = str | bytes | int
+Part = str | bytes | int | float
 
 ERRORS: dict[str, type[exceptions.RedisError]] = {
     "LOADING": exceptions.BusyLoadingError,
@@ -34,31 +34,32 @@ class Wire:
         self._address = address
         self._timeout = timeout
         self._connecting = asyncio.Lock()
-        self._session: _Session | None = None
+        self._session: Session | None = None
 
     async def call(self, *parts: Part) -> Any:
         """Raises redis-py's errors, and OSError."""
         session = self._session
         if session is None or session.lost:
-            session = await self._connected()
-        return await session.call(parts, self._timeout)
+            session = await self.session()
+        return await session.call(*parts)
 
     def close(self) -> None:
         if self._session is not None:
             self._session.end()
 
-    async def _connected(self) -> "_Session":
+    async def session(self) -> "Session":
+        """The connection, for calls that must not be made on a later one."""
         async with self._connecting:
             if self._session is None or self._session.lost:
                 async with asyncio.timeout(self._timeout):
                     self._session = await self._connect()
             return self._session
 
-    async def _connect(self) -> "_Session":
-        session = await self._address.connect()
+    async def _connect(self) -> "Session":
+        session = await self._address.connect(self._timeout)
         try:
             for parts in self._address.greetings:
-                await session.call(parts, self._timeout)
+                await session.call(*parts)
         except BaseException:
             session.end()
             raise
@@ -78,33 +79,36 @@ class Address:
         if options.get("db"):
             self.greetings.append(("SELECT", options["db"]))
 
-    async def connect(self) -> "_Session":
+    async def connect(self, timeout: float) -> "Session":
         loop = asyncio.get_running_loop()
+        session = Session(timeout)
         if self._path is not None:
-            _, session = await loop.create_unix_connection(_Session, self._path)
+            await loop.create_unix_connection(lambda: session, self._path)
         else:
-            _, session = await loop.create_connection(_Session, self._host, self._port)
+            await loop.create_connection(lambda: session, self._host, self._port)
         return session
 
 
-class _Session(asyncio.Protocol):
+class Session(asyncio.Protocol):
     """Answers come in the order of the calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float) -> None:
         self.lost = False
+        self._timeout = timeout
         self._reader = hiredis.Reader(replyError=_error)
         self._waiting: deque[asyncio.Future[Any]] = deque()
         self._transport: asyncio.Transport | None = None
 
-    async def call(self, parts: Sequence[Part], timeout: float) -> Any:
+    async def call(self, *parts: Part) -> Any:
+        """Raises redis-py's errors; ConnectionError where the connection is lost."""
         if self._transport is None or self.lost:
             raise exceptions.ConnectionError("the connection is lost")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._waiting.append(answer)
-        packed = hiredis.pack_command(tuple(parts))  # type: ignore[arg-type]  # its stub knows tuples of one
+        packed = hiredis.pack_command(parts)  # type: ignore[arg-type]  # its stub knows tuples of one
         self._transport.write(packed)
-        late = loop.call_later(timeout, self._late, answer)
+        late = loop.call_later(self._timeout, self._late, answer)
         try:
             reply = await answer
         finally:
