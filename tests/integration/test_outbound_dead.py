@@ -137,7 +137,7 @@ async def test_retry_by_filter_keeps_the_order_and_leaves_what_is_no_message(
     moved = await acts.retry(ALL, "anna", progress=heard.append)
     assert moved == MovedDead(750, (), (751,))
     assert sum(heard) == 750
-    assert max(heard) <= 50
+    assert max(heard) <= 25
     assert await queue_of(redis, 1) == elements
 
 
@@ -261,6 +261,6 @@ async def test_all_is_forgotten_in_the_middle(redis: Any, acts: DeadActs, valkey
             other.flushall()
 
     moved = await acts.retry(ALL, "anna", progress=flush)
-    assert moved == MovedDead(50)
+    assert moved == MovedDead(25)
     assert await listed(acts) == []
     assert await acts.retry([5], "anna") == MovedDead(0, (5,))

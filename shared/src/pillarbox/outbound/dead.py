@@ -15,7 +15,7 @@ from pillarbox.outbound.scripts import Runs
 
 NOBODY = "-"
 MOST_NUMBER = 10**12
-AT_ONCE = 50
+AT_ONCE = 25
 LOOKED_AT = 150
 Place = tuple[datetime, int]
 
