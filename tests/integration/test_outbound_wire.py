@@ -1,8 +1,9 @@
 """The connection that scripts are called by: order, errors, what was cut off, and its way back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -68,6 +69,13 @@ async def test_who_is_cancelled_leaves_the_others_their_answers(wire: Wire) -> N
     assert await wire.call("ECHO", "third") == b"third"
 
 
+@pytest.mark.parametrize("part", ["half of a pair: \ud800", None])
+async def test_what_cannot_be_written_leaves_the_others_their_answers(wire: Wire, part: Any) -> None:
+    with pytest.raises((UnicodeEncodeError, TypeError)):
+        await wire.call("ECHO", part)
+    assert await wire.call("ECHO", "next") == b"next"
+
+
 async def test_a_connection_that_was_ended_fails_what_waits_and_is_made_again(
     wire: Wire, valkey_url: str
 ) -> None:
@@ -90,6 +98,7 @@ async def test_a_connection_that_was_ended_while_nobody_waited_is_made_again(
 @asynccontextmanager
 async def serving(
     answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object],
+    options: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Wire]:
     """A server that is no Redis."""
     held: list[asyncio.StreamWriter] = []
@@ -100,13 +109,15 @@ async def serving(
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    wire = Wire(Address({"host": "127.0.0.1", "port": port}), 0.2)
-    yield wire
-    wire.close()
-    for writer in held:
-        writer.close()
-    server.close()
-    await server.wait_closed()
+    wire = Wire(Address({"host": "127.0.0.1", "port": port, **(options or {})}), 0.2)
+    try:
+        yield wire
+    finally:
+        wire.close()
+        for writer in held:
+            writer.close()
+        server.close()
+        await server.wait_closed()
 
 
 async def test_a_silent_server_is_not_waited_for() -> None:
@@ -114,6 +125,24 @@ async def test_a_silent_server_is_not_waited_for() -> None:
         calls = await asyncio.gather(wire.call("PING"), wire.call("PING"), return_exceptions=True)
         assert isinstance(calls[0], exceptions.TimeoutError)
         assert isinstance(calls[1], exceptions.TimeoutError | exceptions.ConnectionError)
+
+
+async def test_many_calls_wait_for_one_connection_no_longer_than_one() -> None:
+    async with serving(lambda reader, writer: None, {"password": "secret"}) as wire:
+        calls = [wire.call("PING") for _ in range(10)]
+        async with asyncio.timeout(1):
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(answer, exceptions.RedisError | OSError) for answer in answers)
+
+
+async def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
+    broken: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
+    async with serving(lambda reader, writer: writer.write(b"+PONG\r\n+PONG\r\n")) as wire:
+        session = await wire.session()
+        await asyncio.sleep(0.05)
+        assert session.lost
+    assert broken == []
 
 
 async def test_what_is_no_answer_of_redis_ends_the_connection() -> None:

@@ -49,10 +49,9 @@ class Wire:
 
     async def session(self) -> "Session":
         """The connection, for calls that must not be made on a later one."""
-        async with self._connecting:
+        async with asyncio.timeout(self._timeout), self._connecting:
             if self._session is None or self._session.lost:
-                async with asyncio.timeout(self._timeout):
-                    self._session = await self._connect()
+                self._session = await self._connect()
             return self._session
 
     async def _connect(self) -> "Session":
@@ -104,9 +103,9 @@ class Session(asyncio.Protocol):
         if self._transport is None or self.lost:
             raise exceptions.ConnectionError("the connection is lost")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append(answer)
         packed = hiredis.pack_command(parts)  # type: ignore[arg-type]  # its stub knows tuples of one
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(answer)  # only what is sent: each answer is for who waits the longest
         self._transport.write(packed)
         late = loop.call_later(self._timeout, self._late, answer)
         try:
@@ -136,6 +135,9 @@ class Session(asyncio.Protocol):
         self._reader.feed(data)
         try:
             while (reply := self._reader.gets()) is not False:
+                if not self._waiting:  # as where Redis has clients enough
+                    self.end()
+                    return
                 answer = self._waiting.popleft()
                 if not answer.done():
                     answer.set_result(reply)
