@@ -1,6 +1,6 @@
 """Accept: one statement a batch, and a batch never fails for one of its updates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pillarbox.errors import StorageLocked, StorageRefused
 from pillarbox.inbox import sql
@@ -10,38 +10,49 @@ from pillarbox.inbox.repeats import Key, key, storable
 from pillarbox.inbox.states import Accepted, Incoming
 
 
-async def accept(pool: Pool, updates: Sequence[Incoming], *, hint: bool = False) -> list[Accepted]:
+async def accept(
+    pool: Pool, updates: Sequence[Incoming], hint: Callable[[], object], *, rides: bool = False
+) -> list[Accepted]:
     """Raises StorageUnavailable; then nothing, or all of a part of the batch, was stored.
 
-    With `hint` dispatchers hear of it at its commit, if the database refuses nothing of it.
+    `hint` is called where something was. With `rides` dispatchers hear of it at its commit instead, if the
+    database refuses nothing of it.
     """
     answers = [Accepted.REPEAT if storable(update) else Accepted.REFUSED for update in updates]
     first: dict[Key, int] = {}
     for position, update in enumerate(updates):
         if answers[position] is not Accepted.REFUSED:
             first.setdefault(key(update), position)
-    if await _store(pool, updates, list(first.items()), answers, hint):
+    batch = list(first.items())
+    locked = False
+    if not rides or not await _stored_with_hint(pool, updates, batch, answers):
+        locked = await _store(pool, updates, batch, answers)
+        if Accepted.NEW in answers or Accepted.NEW_BODY in answers:
+            hint()
+    if locked:
         raise StorageLocked("somebody else's transaction holds the lane of an update; the others are stored")
     _mark_new_bodies(first, answers)
     return answers
 
 
+async def _stored_with_hint(
+    pool: Pool, updates: Sequence[Incoming], batch: list[tuple[Key, int]], answers: list[Accepted]
+) -> bool:
+    """A full queue of hints refuses what it would tell of, so that may be stored without one."""
+    try:
+        await _store_whole(pool, updates, batch, answers, hint=True)
+    except (StorageRefused, StorageLocked):
+        return False
+    return True
+
+
 async def _store(
-    pool: Pool,
-    updates: Sequence[Incoming],
-    batch: list[tuple[Key, int]],
-    answers: list[Accepted],
-    hint: bool = False,
+    pool: Pool, updates: Sequence[Incoming], batch: list[tuple[Key, int]], answers: list[Accepted]
 ) -> bool:
     """Whether a lane was locked, and so not all of them are stored."""
-    if not batch:
-        return False
     try:
-        sealed = [n for n, (_, position) in enumerate(batch, 1) if updates[position].sealed]
-        stored = await pool.execute(sql.ACCEPT, [*_parameters(updates, batch), hint, Int8s(sealed)])
+        await _store_whole(pool, updates, batch, answers)
     except (StorageRefused, StorageLocked) as error:
-        if hint:  # a full queue of hints refuses what it would tell of
-            return await _store(pool, updates, batch, answers)
         locked = isinstance(error, StorageLocked)
         if len(batch) == 1:
             answers[batch[0][1]] = Accepted.REFUSED
@@ -49,9 +60,23 @@ async def _store(
         half = len(batch) // 2
         before = await _store(pool, updates, batch[:half], answers)
         return await _store(pool, updates, batch[half:], answers) or before
+    return False
+
+
+async def _store_whole(
+    pool: Pool,
+    updates: Sequence[Incoming],
+    batch: list[tuple[Key, int]],
+    answers: list[Accepted],
+    *,
+    hint: bool = False,
+) -> None:
+    if not batch:
+        return
+    sealed = [n for n, (_, position) in enumerate(batch, 1) if updates[position].sealed]
+    stored = await pool.execute(sql.ACCEPT, [*_parameters(updates, batch), hint, Int8s(sealed)])
     for n, known in stored:
         answers[batch[n - 1][1]] = Accepted.NEW_BODY if known else Accepted.NEW
-    return False
 
 
 def _parameters(updates: Sequence[Incoming], batch: list[tuple[Key, int]]) -> list[Int8s | Bytes | Texts]:

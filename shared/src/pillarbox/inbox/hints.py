@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from pillarbox.backoff import Backoff
-from pillarbox.errors import StorageUnavailable
+from pillarbox.errors import StorageError
 from pillarbox.inbox import sql
 from pillarbox.inbox.connections import AsyncLink, Pool, connect, deadline
 from pillarbox.telemetry import get_logger
@@ -58,7 +58,7 @@ class Hinter:
             self._wanted.clear()
             try:
                 await self._pool.execute(sql.NOTIFY)
-            except (StorageUnavailable, psycopg.Error) as error:
+            except (StorageError, psycopg.Error) as error:
                 log.info("a hint was not sent", reason=type(error).__name__)
             await asyncio.sleep(APART)
 
@@ -94,7 +94,7 @@ class Listener:
                     await self._hear(link, backoff)
                 finally:
                     link.pgconn.finish()
-            except (StorageUnavailable, psycopg.Error, OSError) as error:
+            except (StorageError, psycopg.Error, OSError) as error:
                 log.info("the listener is lost", reason=type(error).__name__)
             await asyncio.sleep(backoff.delay())
 

@@ -107,12 +107,8 @@ class PostgresStorage(Storage):
         return True
 
     async def accept(self, updates: Sequence[Incoming]) -> list[Accepted]:
-        with self._hinter.riding() as hint:
-            answers = await accepting.accept(self._pool, updates, hint=hint)
-        hinted = hint and Accepted.REFUSED not in answers
-        if not hinted and (Accepted.NEW in answers or Accepted.NEW_BODY in answers):
-            self._hinter.hint()
-        return answers
+        with self._hinter.riding() as rides:
+            return await accepting.accept(self._pool, updates, self._hinter.hint, rides=rides)
 
     async def malformed(self, body: Malformed) -> None:
         await self._pool.execute(sql.MALFORMED, [body.bot_id, body.reason, body.body])
