@@ -173,7 +173,7 @@ def test_tls_is_left_to_redis_py() -> None:
 
 
 def test_what_redis_wants_to_hear_first() -> None:
-    def greetings(url: str) -> list[tuple[str | bytes | int, ...]]:
+    def greetings(url: str) -> list[tuple[str | bytes | int | float, ...]]:
         return Address(parse_url(url)).greetings
 
     assert greetings("redis://h") == []
