@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pillarbox.errors import StorageRefused
 from pillarbox.ids import BotId, Token
 from pillarbox.inbox import End, Failed, Finished, FsmKey, FsmWrite, Later, Lease, Released, Turn
 from pillarbox_dispatcher.lanes import Handle, Lanes
@@ -260,6 +261,32 @@ async def test_an_end_whose_lane_is_locked_waits_alone_and_keeps_its_lease() -> 
         inbox.locked.clear()
         await until(lambda: inbox.is_empty)
     assert len(inbox.ends) == 10
+    assert set(inbox.runs.values()) == {1}
+
+
+async def test_an_end_that_is_locked_beside_one_that_is_refused_keeps_its_lease() -> None:
+    inbox, all_run = MemoryInbox(), asyncio.Barrier(3)
+    for lane in range(3):
+        inbox.put(f"chat:{lane}")
+    inbox.locked = {"chat:1"}
+    turn = inbox.turn
+
+    async def refusing(ends: Sequence[End], slots: int, **more: bool) -> Turn:
+        if any(isinstance(end, Finished) and end.outbox == (b"chat:0",) for end in ends):
+            raise StorageRefused("no")
+        return await turn(ends, slots, **more)
+
+    async def handle(lease: Lease) -> End:
+        await all_run.wait()
+        return Finished(lease.token, (lease.lane.encode(),))
+
+    inbox.turn = refusing  # type: ignore[method-assign]
+    async with running(inbox, handle, lease=0.6):
+        await until(lambda: len(inbox.ends) == 2)
+        await asyncio.sleep(1)
+        inbox.locked.clear()
+        await until(lambda: inbox.is_empty)
+    assert sorted(type(end).__name__ for end in inbox.ends) == ["Failed", "Finished", "Finished"]
     assert set(inbox.runs.values()) == {1}
 
 

@@ -117,6 +117,16 @@ async def test_what_is_known_to_be_filed_is_forgotten_when_it_has_left() -> None
     assert filings.came == ["42:7:0"]
 
 
+async def test_of_a_backlog_only_the_last_batches_are_remembered() -> None:
+    inbox, filings = MemoryInbox(), Filings()
+    relay = Relay(inbox, filings, limit=10)
+    inbox.outbox += [row(n) for n in range(35)]
+    await relay.drain()
+    inbox.outbox.append(row(7))
+    await relay.drain()
+    assert filings.came[35:] == ["42:7:0"]
+
+
 @asynccontextmanager
 async def filing_early(filings: Filings) -> AsyncIterator[tuple[Early, list[list[str]]]]:
     """And what its listener was told."""

@@ -234,7 +234,7 @@ class Lanes:
 
     async def _one_by_one(self, ends: list[End]) -> Turn:
         """The end that the database refuses becomes a failure; the others keep what they are."""
-        lost: set[Token] = set()
+        lost, locked, stale = set[Token](), set[Token](), set[Token]()
         for end in ends:
             try:
                 turn = await self._storage.turn([end], 0)
@@ -242,7 +242,9 @@ class Lanes:
                 log.error("an end was refused, its update has failed", exc_info=error)
                 turn = await self._storage.turn([Failed(end.token, "StorageRefused: its end was refused")], 0)
             lost |= turn.lost
-        return Turn([], frozenset(lost))
+            locked |= turn.locked
+            stale |= turn.stale
+        return Turn([], frozenset(lost), stale=frozenset(stale), locked=frozenset(locked))
 
     def _take_back(self, ends: list[End], slots: int) -> None:
         self._in_turns -= max(len(ends), slots)

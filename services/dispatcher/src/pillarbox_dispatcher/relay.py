@@ -79,7 +79,7 @@ class Relay:
         more = True
         while more:
             more = await self._storage.relay(self._file, self._limit) >= self._limit
-        self._there_before, self._there = self._there, set()
+            self._there_before, self._there = self._there, set()
 
     async def _until_rung(self) -> None:
         try:
