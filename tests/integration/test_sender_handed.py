@@ -5,9 +5,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
@@ -139,6 +140,12 @@ class Station:
         await until(lambda: self.redis.exists(f"{QUEUE}:offer:{self.incarnation}"), step=0.01)
         await until(self._blocks, step=0.01)
 
+    async def offer(self) -> bytes | None:
+        return cast("bytes | None", await self.redis.hget(f"{QUEUE}:offer:{self.incarnation}", "serial"))
+
+    async def offers_since(self, before: bytes | None) -> bool:
+        return await self.offer() not in (None, before)
+
     async def _blocks(self) -> bool:
         return bool(await blocked(self.redis))
 
@@ -157,27 +164,26 @@ async def redis(valkey_url: str) -> AsyncIterator["Redis"]:
 Start = Callable[..., Any]
 
 
+@asynccontextmanager
+async def started(redis: Any, url: str, name: str = "one", slots: int = 10) -> AsyncIterator[Station]:
+    one = Station(redis, RedisSettings(redis_url=SecretStr(url)), name, slots)
+    running = asyncio.create_task(one.run())
+    try:
+        await until(lambda: _true(bool(one.incarnation)), step=0.01)
+        await one.idle()
+        yield one
+    finally:
+        one.stop.set()
+        one.bell.open.set()
+        one.turns.open.set()
+        one.calls.gate.set()
+        async with asyncio.timeout(15):
+            await running
+
+
 @pytest.fixture
 def station(redis: Any, valkey_url: str) -> Start:
-    settings = RedisSettings(redis_url=SecretStr(valkey_url))
-
-    @asynccontextmanager
-    async def start(name: str = "one", slots: int = 10) -> AsyncIterator[Station]:
-        one = Station(redis, settings, name, slots)
-        running = asyncio.create_task(one.run())
-        try:
-            await until(lambda: _true(bool(one.incarnation)), step=0.01)
-            await one.idle()
-            yield one
-        finally:
-            one.stop.set()
-            one.bell.open.set()
-            one.turns.open.set()
-            one.calls.gate.set()
-            async with asyncio.timeout(15):
-                await running
-
-    return start
+    return partial(started, redis, valkey_url)
 
 
 async def _true(value: bool) -> bool:
@@ -366,6 +372,75 @@ async def test_a_hand_of_before_a_restore_is_not_sent(redis: Any, station: Start
         await one.file(1, "b")
         await until(lambda: settled(redis))
     assert one.calls.begun == [(1, "a"), (1, "b")]
+
+
+async def test_a_pop_that_is_lost_after_one_during_a_restore_is_given_back(
+    redis: Any, station: Start
+) -> None:
+    async with station() as one:
+        restoring, restored = one.turns.restore, asyncio.Event()
+
+        async def restore(identity: Identity, known: Any) -> int:
+            one.turns.restore = restoring
+            await restored.wait()
+            return int(await restoring(identity, known))
+
+        one.turns.restore = restore
+        one.sender.unheard()
+        await until(lambda: _true(one.turns.restore is not restore), step=0.005)
+        one.sender.unheard()
+        before = await one.offer()
+        restored.set()
+        await until(lambda: one.offers_since(before), step=0.01)
+        one.bell.lose = True
+        assert await one.file(1, "a") == 0
+        await until(lambda: settled(redis))
+        assert one.bell.popped >= 1
+    assert one.calls.begun == [(1, "a")]
+
+
+@asynccontextmanager
+async def halved(valkey_url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
+    """A way to Redis, and what ends its connections so that Redis sees nothing of it."""
+    at = urlsplit(valkey_url)
+    ours: list[asyncio.StreamWriter] = []
+    theirs: list[asyncio.StreamWriter] = []
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if not writer.is_closing():
+                writer.write(data)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answers, calls = await asyncio.open_connection(at.hostname, at.port)
+        ours.append(writer)
+        theirs.append(calls)
+        with suppress(ConnectionError):
+            await asyncio.gather(pass_on(reader, calls), pass_on(answers, writer))
+
+    def cut() -> None:
+        for writer in ours:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}{at.path}", cut
+    finally:
+        for writer in (*ours, *theirs):
+            writer.close()
+        server.close()
+
+
+async def test_what_redis_gives_to_a_connection_of_before_is_not_lost(redis: Any, valkey_url: str) -> None:
+    """It may think for as long as a pop blocks that a worker listens there which has gone another way."""
+    async with halved(valkey_url) as (url, cut), started(redis, url) as one:
+        before = await one.offer()
+        cut()
+        await until(lambda: one.offers_since(before), step=0.01)
+        await asyncio.sleep(0.1)
+        assert await one.file(1, "a") == 0
+        await until(lambda: settled(redis))
+    assert one.calls.begun == [(1, "a")]
 
 
 async def test_stopped_while_the_hand_is_on_its_way(redis: Any, station: Start) -> None:

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from pillarbox.errors import QueueUnavailable
 from pillarbox.outbound.connection import Client, passing
 from pillarbox.telemetry import get_logger
-from pillarbox_sender.blocking import Blocking
+from pillarbox_sender.blocking import Blocking, end_connection
 from pillarbox_sender.offers import MOST_OFFERED
 from pillarbox_sender.outage import Outage
 from pillarbox_sender.rest import rest
@@ -49,6 +49,7 @@ class Bell:
         self._wanted = asyncio.Event()
         self._ended = False
         self._blocking: Blocking | None = None
+        self._listened = ""
         self._outage = Outage(
             "the bell is not heard: messages may wait for seconds", "the bell is heard again"
         )
@@ -69,7 +70,7 @@ class Bell:
         while not stop.is_set():
             self._blocking = Blocking(self._connect(), self._redis)
             try:
-                await self._blocking.open()
+                await self._open(self._blocking)
                 self._heard_hand = self._hand()
                 listener.wake()
                 await self._hear(self._blocking, stop, listener)
@@ -95,6 +96,13 @@ class Bell:
                     await self._redis.lpush(bell, b"1")
         except QueueUnavailable as error:
             log.debug("the bell could not be passed on", error=str(error))
+
+    async def _open(self, blocking: Blocking) -> None:
+        """Redis may think for a while that the connection before is alive, and give it what is then lost."""
+        await blocking.open()
+        if self._listened:
+            await end_connection(self._redis, self._listened)
+        self._listened = blocking.label
 
     async def _hear(self, blocking: Blocking, stop: asyncio.Event, listener: Listener) -> None:
         while True:

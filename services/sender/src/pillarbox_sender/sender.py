@@ -73,10 +73,9 @@ class Sender:
         self._take([read_handed(element) for element in elements])
 
     def unheard(self) -> None:
-        """What was handed may be lost."""
-        if self._offers:
-            self._lose()
-            self._wake.set()
+        """What was handed may be lost, also for an offer that is not known here any more."""
+        self._lose()
+        self._wake.set()
 
     def _record(self, end: End) -> None:
         self._ends.append(end)
