@@ -5,6 +5,7 @@ Each is called often enough for its generic plan, and both before and after the 
 """
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ from tests.support.inbox import BOT, incoming, opened, query
 from tests.support.servers import fresh_database
 
 UPDATES, LANES = 1_000_000, 100_000
+TABLES = ("updates", "lanes", "seen", "outbox", "fsm", "failed")
 TIMES = 8
 """psycopg and PostgreSQL have made their last plan by then."""
 READ = """
@@ -42,6 +44,9 @@ GROUP BY t.relid, t.relname, t.seq_scan, t.seq_tup_read
 CONNECTED = """
 SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox' AND datname = current_database()
 """
+new_ids = itertools.count(10_000_000)
+PAGES = f"SELECT relpages FROM pg_class WHERE relname IN {TABLES}"  # noqa: S608 - constants
+OLD = "SELECT count(*) FROM seen WHERE accepted_at < now() - interval '72 hours'"
 OUTBOX = """
 INSERT INTO outbox (row_id, n, bot_id, lane, body)
 SELECT n, 0, 700001, 'chat:' || n % 1000, 'x' FROM generate_series(1, 50000) n
@@ -82,17 +87,43 @@ def full(postgres_server: PostgresServer) -> Iterator[str]:
 def emptied(postgres_server: PostgresServer) -> Iterator[str]:
     """What autovacuum saw was an idle inbox: many pages, and no row. Then much came at once."""
     with fresh_database(postgres_server) as url:
-        for table in ("updates", "lanes", "seen", "outbox", "fsm", "failed"):
-            query(url, f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
-        for rows, lanes in ((5_000, 500), (40_000, 2_000)):
-            query(url, "DELETE FROM updates; DELETE FROM lanes; DELETE FROM seen; DELETE FROM outbox;")
-            query(url, "DELETE FROM fsm; DELETE FROM failed; ANALYZE")
-            pile(url, rows, lanes)
-            remember(url, rows, hours=1)
-            query(url, OUTBOX)
-            query(url, FAILED)
-            query(url, STATE.replace("1000000", "5000"))
+        seen_empty(url)
+        burst(url)
         yield url
+
+
+@pytest.fixture
+def idle(postgres_server: PostgresServer) -> Iterator[str]:
+    """What autovacuum saw of it was no row, and little has come since."""
+    with fresh_database(postgres_server) as url:
+        seen_empty(url)
+        pile(url, 1_000, 500, first=1_000_001, start=1_000_000)
+        query(url, FAILED)
+        query(url, OUTBOX.replace("50000", "500"))
+        yield url
+
+
+def seen_empty(url: str) -> None:
+    for table in TABLES:
+        query(url, f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    pile(url, 5_000, 500)
+    remember(url, 5_000, hours=1)
+    for statement in (OUTBOX, FAILED, STATE.replace("1000000", "5000")):
+        query(url, statement)
+    for table in TABLES:
+        query(url, f"DELETE FROM {table}")  # noqa: S608 - a constant of this module
+    query(url, "VACUUM (ANALYZE, TRUNCATE off)")
+    assert (0,) not in query(url, PAGES)
+
+
+def burst(url: str) -> None:
+    """Two updates in each of 40,000 lanes."""
+    pile(url, 80_000, 40_000, first=2_000_001)
+    remember(url, 80_000, hours=1)
+    remember(url, 20_000, hours=100, start=80_000)
+    query(url, OUTBOX.replace("(1,", "(501,"))
+    query(url, FAILED + " ON CONFLICT DO NOTHING")
+    query(url, STATE.replace("(1, 1000000)", "(2000001, 2040000)"))
 
 
 async def nobody_connected(url: str) -> None:
@@ -112,15 +143,14 @@ async def scans(url: str, call: Callable[[PostgresStorage], Awaitable[None]]) ->
 
 
 async def accept(inbox: PostgresStorage) -> None:
-    for n in range(TIMES):
-        first = 10_000_000 + n * 50
-        await inbox.accept([incoming(first + i, lane=f"chat:{i * 1000}") for i in range(50)])
+    for _ in range(TIMES):
+        await inbox.accept([incoming(next(new_ids), lane=f"chat:{i * 1000}") for i in range(50)])
 
 
-async def turns(inbox: PostgresStorage, end: Callable[[Lease], End]) -> None:
+async def turns(inbox: PostgresStorage, end: Callable[[Lease], End], slots: int = 32) -> None:
     ends: Sequence[End] = ()
     for _ in range(TIMES):
-        turn = await inbox.turn(ends, 32)
+        turn = await inbox.turn(ends, slots)
         ends = [end(lease) for lease in turn.leases]
         await asyncio.sleep(0.26)  # so that each of them looks for dead leases too
     await inbox.turn(ends, 0)
@@ -128,6 +158,11 @@ async def turns(inbox: PostgresStorage, end: Callable[[Lease], End]) -> None:
 
 async def finish(inbox: PostgresStorage) -> None:
     await turns(inbox, lambda lease: Finished(lease.token, (b"x",)))
+
+
+async def few_replies(inbox: PostgresStorage) -> None:
+    """So few that each is asked whether its lane has others before it."""
+    await turns(inbox, lambda lease: Finished(lease.token, (b"x",)), 8)
 
 
 async def other_ends(inbox: PostgresStorage) -> None:
@@ -199,16 +234,20 @@ async def people(inbox: PostgresStorage) -> None:
         await inbox.pinned(BOT, n)
 
 
-HOT = [accept, finish, other_ends, runs, state, renew, relay, people]
+async def sweep(inbox: PostgresStorage) -> None:
+    await inbox.sweep()
+
+
+HOT = [accept, finish, few_replies, other_ends, runs, state, renew, relay, people]
 MOST = {
     "updates": 20_000,
     "lanes": 20_000,
     "seen": 20_000,
     "outbox": 20_000,
     "fsm": 20_000,
-    "failed": 200_000,
+    "failed": 400_000,
 }
-"""Entries read in the TIMES calls. To trim `failed`, and to pick of it, reads MAX_FAILED at most."""
+"""Entries read in all calls of a test. To trim `failed`, and to pick of it, reads MAX_FAILED at most."""
 
 
 @pytest.mark.timeout(300)
@@ -220,10 +259,33 @@ async def test_no_hot_call_reads_with_the_backlog(full: str, settled: bool) -> N
 
 
 @pytest.mark.timeout(300)
-async def test_no_turn_trusts_that_the_inbox_is_still_empty(emptied: str) -> None:
-    """Until autovacuum has looked again, lanes and states may be read from end to end; updates never."""
-    found = await too_much(emptied, [accept, finish, other_ends, runs, renew])
-    assert {call: scan for call, scan in found.items() if call[1] == "updates"} == {}
+async def test_no_call_trusts_that_the_inbox_is_still_empty(emptied: str) -> None:
+    assert await too_much(emptied) == {}
+
+
+@pytest.mark.timeout(60)
+async def test_a_sweep_of_what_was_empty_looks_up_each_old_row(emptied: str) -> None:
+    """20,000 are old."""
+    found = await scans(emptied, sweep)
+    assert query(emptied, OLD) == [(0,)]
+    assert {name: found[name].sequential for name in TABLES} == dict.fromkeys(TABLES, 0)
+    assert found["seen"].entries < 5 * 20_000
+    assert {name for name in TABLES if found[name].entries > 50_000} <= {"seen"}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("call", HOT, ids=lambda call: call.__name__)
+async def test_no_plan_of_an_idle_inbox_reads_a_burst_from_end_to_end(
+    idle: str, call: Callable[[PostgresStorage], Awaitable[None]]
+) -> None:
+    """One connection: its last plans were made while there was little."""
+
+    async def idle_then_burst(inbox: PostgresStorage) -> None:
+        await call(inbox)
+        burst(idle)
+        await call(inbox)
+
+    assert await too_much(idle, [idle_then_burst]) == {}
 
 
 async def too_much(
@@ -256,12 +318,8 @@ async def test_failed_updates_are_looked_up_by_their_ids(full: str) -> None:
 @pytest.mark.timeout(120)
 async def test_a_sweep_reads_what_is_old_and_nothing_else(full: str) -> None:
     """Half of `seen` is past its time: a row is read by its age and by its key, to lock and to delete it."""
-
-    async def sweep(inbox: PostgresStorage) -> None:
-        await inbox.sweep()
-
     found = await scans(full, sweep)
-    assert query(full, "SELECT count(*) FROM seen WHERE accepted_at < now() - interval '72 hours'") == [(0,)]
+    assert query(full, OLD) == [(0,)]
     assert {name: found[name].sequential for name in ("updates", "lanes", "seen")} == dict.fromkeys(
         ("updates", "lanes", "seen"), 0
     )

@@ -141,7 +141,7 @@ failed = Table(
     _bytes("body"),
     Column("sealed", Boolean, nullable=False, server_default=text("false")),
     Index("failed_newest", "bot_id", "failed_at", "row_id"),
-    Index("failed_update_id", "bot_id", "update_id"),
+    Index("failed_update_id", "update_id"),
 )
 
 outbox = Table(

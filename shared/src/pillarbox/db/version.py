@@ -4,7 +4,7 @@ import psycopg
 
 from pillarbox.errors import SettingError
 
-REVISION = "0007"
+REVISION = "0008"
 
 
 def check_revision(found: str | None) -> None:

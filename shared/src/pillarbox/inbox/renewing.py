@@ -40,7 +40,7 @@ class PostgresRenewer:
         """One lane that somebody else has locked for long must not cost the others their leases."""
         if self._link is None or self._link.closed:
             self._link = connect_blocking(self._url)
-            self._link.execute(sql.RENEW_PATIENCE.encode())
+            self._link.execute(sql.RENEW_SETTINGS.encode())
         given = [Int8s(tokens), self._lease]
         try:
             cursor = self._link.execute(sql.RENEW.encode(), given, prepare=True)

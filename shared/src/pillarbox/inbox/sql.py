@@ -2,6 +2,10 @@
 
 Who locks several lanes locks them in the order (bot_id, lane COLLATE "C"), and rows of `failed` before lanes;
 who cannot keep that order skips what is locked.
+
+What PostgreSQL last saw of an idle inbox is no row, and then all plans cost it the same. So a look-up by
+key is written as nothing else can run it: `bot_id = ANY (ARRAY[..])` offers an index its first column and no
+order to merge by, `bot_id + 0` and `row_id + 0` offer it nothing.
 """
 
 from pillarbox.inbox.kept import TYPE
@@ -67,27 +71,30 @@ WRITE_FSM = "SELECT inbox_write_fsm($1, $2, $3, $4, $5, $6)"
 
 RENEW = """
 WITH held AS MATERIALIZED (
-    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id, lane FOR UPDATE
+    SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[]) ORDER BY bot_id + 0, lane FOR UPDATE
 )
 UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
-FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
+FROM held h WHERE l.bot_id = ANY (ARRAY[h.bot_id]) AND l.lane = h.lane
 RETURNING l.token, true
 """
 # With every token whose lane is there, false where somebody else has locked it.
 RENEW_UNLOCKED = """
 WITH held AS MATERIALIZED (
     SELECT bot_id, lane FROM lanes WHERE token = ANY ($1::bigint[])
-    ORDER BY bot_id, lane FOR UPDATE SKIP LOCKED
+    ORDER BY bot_id + 0, lane FOR UPDATE SKIP LOCKED
 ), renewed AS (
     UPDATE lanes l SET lease_until = clock_timestamp() + make_interval(secs => $2::float8)
-    FROM held h WHERE l.bot_id = h.bot_id AND l.lane = h.lane
+    FROM held h WHERE l.bot_id = ANY (ARRAY[h.bot_id]) AND l.lane = h.lane
     RETURNING l.token
 )
 SELECT token, true FROM renewed UNION ALL
 SELECT l.token, false FROM lanes l
 WHERE l.token = ANY ($1::bigint[]) AND NOT EXISTS (SELECT 1 FROM renewed r WHERE r.token = l.token)
 """
-RENEW_PATIENCE = "SET lock_timeout = '500ms'"
+# A plan that reads all of `lanes`, made while there were few, would be kept when there are many.
+RENEW_SETTINGS = """
+SET lock_timeout = '500ms'; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off
+"""
 
 # Commits that notify come one after the other. So a hint stands outside every transaction with data, but for
 # that of a lone accept, and its own commit is not waited for.
@@ -109,10 +116,11 @@ FAILED_BATCH = f"""
     WHERE bot_id = $1::bigint AND $2::bigint[] IS NULL AND row_id <= $3::bigint AND {MATCHING}
     ORDER BY row_id LIMIT 500 FOR UPDATE
 """  # noqa: S608 - both parts are constants of this module
-# Looked up by their ids: the sums keep the planner from indexes of all rows in their order.
+# Looked up by their ids: the sums keep the planner from indexes of all rows.
 FAILED_BATCH_OF = f"""
     SELECT row_id FROM failed
-    WHERE bot_id = $1::bigint AND update_id = ANY ($2::bigint[]) AND row_id + 0 <= $3::bigint AND {MATCHING}
+    WHERE bot_id + 0 = $1::bigint AND update_id = ANY ($2::bigint[]) AND row_id + 0 <= $3::bigint
+        AND {MATCHING}
     ORDER BY row_id + 0 LIMIT 500 FOR UPDATE
 """  # noqa: S608 - both parts are constants of this module
 
@@ -120,7 +128,7 @@ NEWEST_FAILED = "SELECT max(row_id) FROM failed WHERE bot_id = $1::bigint"
 
 _REQUEUE = """
 WITH picked AS MATERIALIZED (%s), back AS (
-    DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
+    DELETE FROM failed f USING picked p WHERE f.row_id = ANY (ARRAY[p.row_id])
     RETURNING f.row_id, f.bot_id, f.update_id, f.lane, f.kind, f.chat_id, f.user_id, f.sealed, f.body
 ), grown AS (
     INSERT INTO lanes AS l (bot_id, lane, pending)
@@ -143,7 +151,7 @@ REQUEUE, REQUEUE_OF = _REQUEUE % FAILED_BATCH, _REQUEUE % FAILED_BATCH_OF
 
 _DISCARD = """
 WITH picked AS MATERIALIZED (%s), dropped AS (
-    DELETE FROM failed f USING picked p WHERE f.row_id = p.row_id
+    DELETE FROM failed f USING picked p WHERE f.row_id = ANY (ARRAY[p.row_id])
     RETURNING f.row_id, f.bot_id, f.update_id
 ), noted AS (
     INSERT INTO audit (bot_id, update_id, row_id, by, action)
@@ -154,7 +162,7 @@ SELECT update_id FROM dropped
 DISCARD, DISCARD_OF = _DISCARD % FAILED_BATCH, _DISCARD % FAILED_BATCH_OF
 
 WAITING = (
-    "SELECT DISTINCT update_id FROM updates WHERE bot_id = $1::bigint AND update_id = ANY ($2::bigint[])"
+    "SELECT DISTINCT update_id FROM updates WHERE bot_id + 0 = $1::bigint AND update_id = ANY ($2::bigint[])"
 )
 
 MALFORMED = """
@@ -177,15 +185,17 @@ ON CONFLICT (bot_id) DO UPDATE SET malformed_trimmed = b.malformed_trimmed + exc
 SWEEP_SEEN = """
 WITH old AS MATERIALIZED (
     SELECT bot_id, update_id, digest, accepted_at FROM seen
-    WHERE accepted_at < clock_timestamp() - make_interval(secs => $1::float8)
+    WHERE accepted_at < now() - make_interval(secs => $1::float8)
       AND accepted_at >= $2::timestamptz AND (accepted_at, bot_id, update_id) > ($2, $3::bigint, $4::bigint)
     ORDER BY accepted_at, bot_id, update_id LIMIT 1000
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM seen s USING old o
-    WHERE s.bot_id = o.bot_id AND s.update_id = o.update_id AND s.digest = o.digest
-      AND NOT EXISTS (SELECT 1 FROM updates u WHERE u.bot_id = o.bot_id AND u.update_id = o.update_id)
-      AND NOT EXISTS (SELECT 1 FROM failed f WHERE f.bot_id = o.bot_id AND f.update_id = o.update_id)
+    WHERE s.bot_id = ANY (ARRAY[o.bot_id]) AND s.update_id = o.update_id AND s.digest = o.digest
+      AND NOT EXISTS (SELECT 1 FROM updates u WHERE u.bot_id + 0 = o.bot_id AND u.update_id = o.update_id)
+      AND NOT EXISTS (
+          SELECT 1 FROM failed f WHERE f.bot_id + 0 = o.bot_id AND f.update_id = ANY (ARRAY[o.update_id])
+      )
 )
 SELECT accepted_at::text, bot_id, update_id FROM old ORDER BY accepted_at, bot_id, update_id
 """
@@ -194,7 +204,14 @@ SWEEP_FAILED = """
 SELECT inbox_trim_failed(ARRAY(SELECT max(row_id) FROM failed GROUP BY bot_id), $1::int4)
 """
 
-SWEEP_TURN = "SELECT pg_try_advisory_xact_lock($1::bigint)"
+# A batch reads no more than it takes: in the order of the index, and each row's update by its key.
+SWEEP_TURN = """
+SELECT pg_try_advisory_xact_lock($1::bigint)
+FROM (
+    SELECT count(set_config(name, 'off', true)) AS set
+    FROM unnest('{enable_sort, enable_seqscan, enable_hashjoin, enable_mergejoin}'::text[]) AS name
+) AS planner WHERE set = 4
+"""
 
 _FAILED = f"""
 SELECT row_id, update_id, kind, lane, chat_id, user_id, accepted_at, failed_at, runs, error, body, sealed
@@ -205,7 +222,7 @@ ORDER BY failed_at DESC, row_id DESC LIMIT $4::int4
 FAILED = _FAILED % "failed"
 FAILED_OF = f"""
 WITH chosen AS MATERIALIZED (
-    SELECT * FROM failed WHERE bot_id = $1::bigint AND update_id = ANY ($10::bigint[])
+    SELECT * FROM failed WHERE bot_id + 0 = $1::bigint AND update_id = ANY ($10::bigint[])
 ) {_FAILED % "chosen"}
 """  # noqa: S608 - both parts are constants of this module
 

@@ -5,7 +5,7 @@
 -- (in r_row_id), 4 suspects wait; 7 a finish that has queued messages before which its lane has none in the outbox,
 -- where there are few of them.
 --
--- Later revisions edit it in place: 0005 (tokens), 0006 (sealed updates).
+-- Later revisions edit it in place: 0005 (tokens), 0006 (sealed updates), 0007 and 0008 (plans).
 --
 -- Each statement sees what was committed before it began; so lanes are locked first, in one order, and
 -- counted, moved and read afterwards. Everything but the first lock skips what others hold: no deadlock.
