@@ -13,7 +13,7 @@ from psycopg.adapt import Buffer, Transformer
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
-from pillarbox.errors import StorageRefused
+from pillarbox.errors import StorageRefused, StorageUnavailable
 from pillarbox.inbox.arrays import Packed
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Asking:
     async def ask(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """The rows of one statement.
 
-        Raises psycopg.Error; StorageRefused for a text that no database takes; TypeError for another type.
+        Raises psycopg.Error; StorageRefused for a text that no database takes; StorageUnavailable where its
+        tables have changed since it was prepared; TypeError for a value of another type.
         """
         values, formats, types = given(parameters)
         pgconn = self._link.pgconn
@@ -48,7 +49,9 @@ class Asking:
             pgconn.send_query_prepared(name, values, formats, Format.BINARY)
         result = await self._result()
         self._loading.set_pgresult(result)
-        return self._loading.load_rows(0, result.ntuples, tuple)
+        rows = self._loading.load_rows(0, result.ntuples, tuple)
+        self._loading.set_pgresult(None)
+        return rows
 
     async def _prepare(self, query: str, types: Sequence[int]) -> bytes:
         name = b"pillarbox_%d" % len(self._prepared)
@@ -65,6 +68,7 @@ class Asking:
         error = errors.error_from_result(result)
         if error.sqlstate in STALE:
             self._link.pgconn.finish()
+            raise StorageUnavailable("the tables have changed under a connection, which is made again")
         raise error
 
 
