@@ -90,7 +90,9 @@ async def test_retry_and_discard(admin: Admin, redis: "Redis") -> None:
     assert await admin.post(f"{API}/discard", {"filter": {"chat_id": 1}}) == {
         "moved": 1, "unknown": [], "refused": [],
     }  # fmt: skip
-    for choice in ({}, {"filter": {}}, {"numbers": [1], "all": True}, {"numbers": []}, {"filter": {"x": 1}}):
+    wrong: list[dict[str, Any]]
+    wrong = [{}, {"filter": {}}, {"numbers": [1], "all": True}, {"numbers": []}, {"filter": {"x": 1}}]
+    for choice in wrong:
         await admin.post(f"{API}/retry", choice, status=400 if choice == {"filter": {}} else 422)
     assert (await admin.post(f"{API}/discard", {"all": True}))["moved"] == 2
     assert await queue_of(redis, 0, QUEUE) == [say(0)]

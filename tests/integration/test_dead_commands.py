@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ async def test_cancel(url: str) -> None:
     bot = ("--bot", str(BOT))
     assert "cancelled" in await asyncio.to_thread(run, url, "cancel", "w", *bot)
     for id, said in (("w", "too late: it was sent"), ("x", "no message with this id")):
-        assert said in await asyncio.to_thread(lambda id=id: run(url, "cancel", id, *bot, code=1))
+        assert said in await asyncio.to_thread(partial(run, url, "cancel", id, *bot, code=1))
     async with Redis.from_url(url) as redis:
         await Lanes(redis, QUEUE).file([Filing(say(4, id="v"))])
         await turn(redis, queue=QUEUE)

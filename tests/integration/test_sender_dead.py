@@ -11,6 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from pillarbox.errors import QueueUnavailable
+from pillarbox.ids import BotId
 from pillarbox.outbound.acts import DeadActs
 from pillarbox.outbound.cancelling import cancel
 from pillarbox.outbound.dead import DeadFilter
@@ -150,7 +151,9 @@ async def test_what_is_cancelled_while_it_is_sent_is_never_both(
     async with senders([make("one"), make("two")]):
         await redis.rpush(QUEUE, *(message(n % 5 + 1, str(n), id=f"a:{n}") for n in range(500)))
         await until(lambda: redis.exists(f"{QUEUE}:id:{BOT_ID}:a:499"))
-        outcomes = {n: (await cancel(scripts, BOT_ID, f"a:{n}", "anna")).outcome for n in range(499, 0, -2)}
+        outcomes = {
+            n: (await cancel(scripts, BotId(BOT_ID), f"a:{n}", "anna")).outcome for n in range(499, 0, -2)
+        }
         await until(lambda: nothing_waits(redis), 40)
         found = Counter(await texts(control))
     gone = {str(n) for n, outcome in outcomes.items() if outcome == "cancelled"}
