@@ -187,7 +187,7 @@ WITH old AS MATERIALIZED (
     SELECT bot_id, update_id, digest, accepted_at FROM seen
     WHERE accepted_at < now() - make_interval(secs => $1::float8)
       AND accepted_at >= $2::timestamptz AND (accepted_at, bot_id, update_id) > ($2, $3::bigint, $4::bigint)
-    ORDER BY accepted_at, bot_id, update_id LIMIT 1000
+    ORDER BY accepted_at, bot_id, update_id LIMIT $5::int4
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM seen s USING old o
