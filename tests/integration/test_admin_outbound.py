@@ -51,9 +51,9 @@ async def test_depths(admin: Admin, redis: "Redis") -> None:
         "dead": 0,
         "paused": "unserved",
     }
-    await lanes.scripts.call("live", "enter", "sender-1", "a", BOT + 1)
+    await lanes.scripts.call("live", "enter", "sender-1", "a", "", BOT + 1)
     assert (await admin.get("/api/v1/outbound"))["bots"][0]["paused"] == "unserved"
-    await lanes.scripts.call("live", "enter", "sender-2", "b", BOT)
+    await lanes.scripts.call("live", "enter", "sender-2", "b", "", BOT)
     assert (await admin.get("/api/v1/outbound"))["bots"][0]["paused"] is None
 
 

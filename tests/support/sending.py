@@ -15,6 +15,10 @@ from typing import Any
 from tests.support.simulator import BOT_ID, TOKEN
 
 QUEUE = "pillarbox:outbound"
+LIMITS = ("LIMIT_CHAT", "LIMIT_GROUP", "LIMIT_BULK", "LIMIT_PAID", "LIMIT_BOT")
+UNLIMITED = dict.fromkeys(LIMITS, "0")
+OUT_OF_THE_WAY = dict.fromkeys(LIMITS, "100000")
+"""In force, and never reached."""
 
 
 def message(chat: int, text: str, **more: Any) -> str:
@@ -39,7 +43,7 @@ async def until(true: Callable[[], Awaitable[Any]], seconds: float = 20.0, step:
 
 
 class SenderProcess:
-    """One sender; its log is in `folder`, and shown by a test that fails."""
+    """One sender, without limits unless they are given; its log is in `folder`."""
 
     def __init__(self, redis_url: str, api: str, folder: Path, name: str, **settings: str) -> None:
         self.name = name
@@ -53,6 +57,7 @@ class SenderProcess:
             "WORKER_NAME": name,
             "SENDER_HOST": "127.0.0.1",
             "SENDER_PORT": str(self.port),
+            **UNLIMITED,
             **settings,
         }
         self._process: asyncio.subprocess.Process | None = None

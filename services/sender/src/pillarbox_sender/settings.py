@@ -8,9 +8,10 @@ from pydantic import Field, field_validator, model_validator
 
 from pillarbox.outbound.settings import QueueSettings
 from pillarbox.settings import Advice, BotSettings, Port, Seconds, TelegramSettings
+from pillarbox_sender.limits import LimitSettings
 
 
-class SenderSettings(QueueSettings, BotSettings, TelegramSettings):
+class SenderSettings(QueueSettings, BotSettings, TelegramSettings, LimitSettings):
     delivery: str = Field("blpop", description="how messages are taken from the door", examples=["blpop"])
     blpop_timeout: Seconds = Field(
         5.0, description="seconds between a blocked pop's looks at the stop flag", examples=["5"]

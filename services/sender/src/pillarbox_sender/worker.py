@@ -22,15 +22,20 @@ class Identity:
 
 
 class Worker:
-    """`bots`: whose tokens it has."""
+    """`bots`: whose tokens it has. `limits`: what it tells the queue that limits are; b"" leaves them."""
 
     def __init__(
-        self, lanes: Lanes, name: str, clock: Callable[[], float], bots: Iterable[BotId] = ()
+        self,
+        lanes: Lanes,
+        name: str,
+        clock: Callable[[], float],
+        bots: Iterable[BotId] = (),
+        limits: bytes = b"",
     ) -> None:
         self._lanes = lanes
         self._wanted = name
         self._clock = clock
-        self._bots = list(bots)
+        self._about = (limits, *bots)
         self._answered: float | None = None
         self._answering_since: float | None = None
         self.identity = Identity(name, "")
@@ -40,7 +45,7 @@ class Worker:
         incarnation = uuid.uuid4().hex
         for n in range(1, MOST_NAMES):
             name = self._wanted if n == 1 else f"{self._wanted}-{n}"
-            if await self._lanes.scripts.call("live", "enter", name, incarnation, *self._bots):
+            if await self._lanes.scripts.call("live", "enter", name, incarnation, *self._about):
                 self.identity = Identity(name, incarnation)
                 self._heard()
                 return
@@ -50,7 +55,7 @@ class Worker:
         """Raises QueueUnavailable. A worker whose name was taken meanwhile goes on under another one."""
         name, incarnation = self.identity.name, self.identity.incarnation
         try:
-            mine = await self._lanes.scripts.call("live", "beat", name, incarnation, *self._bots)
+            mine = await self._lanes.scripts.call("live", "beat", name, incarnation, *self._about)
         except QueueUnavailable:
             self._answering_since = None
             raise
@@ -60,7 +65,7 @@ class Worker:
 
     async def leave(self) -> None:
         name, incarnation = self.identity.name, self.identity.incarnation
-        await self._lanes.scripts.call("live", "leave", name, incarnation, *self._bots)
+        await self._lanes.scripts.call("live", "leave", name, incarnation, *self._about)
 
     def _heard(self) -> None:
         now = self._clock()

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from pillarbox.outbound.connection import passing
 from pillarbox.outbound.keys import Keys
 
-CLASSES = ("answer", "interactive", "bulk")
+CLASSES = ("answer", "interactive", "paid", "bulk")
 ACTS = ("retry", "edit", "discard", "cancel")
 LOOKED_AT = 20
 

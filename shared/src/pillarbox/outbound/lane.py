@@ -8,7 +8,8 @@ from typing import Any, Literal
 from pillarbox.ids import BotId
 from pillarbox.outbound.envelope import Envelope
 
-Class = Literal["answer", "interactive", "bulk"]
+Class = Literal["answer", "interactive", "paid", "bulk"]
+"""Paid is bulk that pays for more than its share (`allow_paid_broadcast`)."""
 
 ANSWERS = frozenset(
     {"answercallbackquery", "answerinlinequery", "answerprecheckoutquery", "answershippingquery"}
@@ -39,7 +40,9 @@ class Lane:
 def class_of(envelope: Envelope, bulk: bool) -> Class:
     if envelope.method.lower() in ANSWERS:
         return "answer"
-    return "bulk" if bulk else "interactive"
+    if not bulk:
+        return "interactive"
+    return "paid" if envelope.params.get("allow_paid_broadcast") is True else "bulk"
 
 
 def chat_of(envelope: Envelope) -> str:

@@ -17,7 +17,7 @@ FULL_TOO = frozenset({"turn", "live", "lease", "takeover", "restore", "probed"})
 """What may run when Redis is full: it frees memory or adds none. The rest is refused before it begins."""
 
 
-OFFERS = ("common", "offers")
+OFFERS = ("common", "limits", "offers")
 CLAIMING = (*OFFERS, "claiming")
 PARTS = {
     "file": CLAIMING,

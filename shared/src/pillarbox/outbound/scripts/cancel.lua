@@ -13,8 +13,8 @@ local function gone(lane, element, doubts)
 end
 
 local function lane_of(short)
-  local letter, chat = string.match(short, '^([ab]):(.*)$')
-  local class = letter == 'a' and 'answer' or letter == 'b' and 'bulk' or 'interactive'
+  local letter, chat = string.match(short, '^([abp]):(.*)$')
+  local class = ({ a = 'answer', b = 'bulk', p = 'paid' })[letter] or 'interactive'
   return bot .. ':' .. class .. ':' .. (chat or short)
 end
 

@@ -1,12 +1,22 @@
 -- Put before the scripts that claim: what may go now, and the claim itself.
 
--- May a message of this chat go now? Every limit is asked here. Returns 0, or the time from which it may.
-local function may_go(bot, chat)
-  local blocked = Q .. ':blocked:' .. bot
-  local till = tonumber(redis.call('HGET', blocked, chat) or '0')
-  if till > now then return till end
-  if till > 0 then redis.call('HDEL', blocked, chat) end
-  return 0
+-- May the head of a lane go to its chat now? Every limit of a chat is asked here. Returns 0, or the time from which
+-- it may. `blocked` and `pace` are what is kept of the chat.
+local function may_go(bot, class, chat, blocked, pace)
+  if blocked then
+    if tonumber(blocked) > now then return tonumber(blocked) end
+    redis.call('HDEL', Q .. ':blocked:' .. bot, chat)
+  end
+  if class == 'answer' or not string.find(chat, '^[-@%d]') then return 0 end
+  local till, p = 0, pace_of(pace)
+  if pace and limits.chat > 0 then till = p.tat - (limits.chat_burst - 1) * spacing(limits.chat, p.share) end
+  if limits.group > 0 and is_group(chat) then
+    local room, from = window_room(window_key(bot, chat), most_of(limits.group, p.share), limits.group_ms)
+    if room == 0 then till = math.max(till, from) end
+  end
+  if till <= now then return 0 end
+  local message = redis.call('LINDEX', Q .. ':lane:' .. bot .. ':' .. class .. ':' .. chat, 0)
+  return message and is_seen(message) and math.ceil(till) or 0
 end
 
 -- How many messages of a bot may be claimed now, of `most`: none while it is paused, one on trial. Returns that
@@ -27,16 +37,25 @@ end
 
 -- Adds {lane, token, head, trial, message} to what is claimed.
 local function claim(incarnation, bot, class, chat, trial, claimed)
-  local lane, token = bot .. ':' .. class .. ':' .. chat, tostring(number('token'))
+  local lane = bot .. ':' .. class .. ':' .. chat
   redis.call('ZREM', Q .. ':ready:' .. bot .. ':' .. class, chat)
   local message = redis.call('LINDEX', Q .. ':lane:' .. lane, 0)
   if not message then return end
+  local token = token_of(chat, message)
+  count(bot, class, chat, token)
   redis.call('HSET', Q .. ':claims:' .. incarnation, lane, token)
   local state = redis.call('HGET', Q .. ':heads', lane) or '0 0 0'
   claimed[#claimed + 1] = { lane, token, state, trial, message }
   if trial == 1 then
     redis.call('HSET', Q .. ':pause:' .. bot, 'lane', lane, 'until', now + 60000)
   end
+end
+
+local function paces_of(bot, class, chats)
+  if class == 'answer' or limits.chat == 0 then return {} end
+  local keys = {}
+  for i, chat in ipairs(chats) do keys[i] = pace_key(bot, chat) end
+  return redis.call('MGET', unpack(keys))
 end
 
 -- Returns the time from which the next chat may be sent to, where one waits.
@@ -46,8 +65,10 @@ local function claim_class(incarnation, bot, class, room, trial, claimed)
     local wanted = room - (#claimed - before)
     local chats = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, wanted)
     if #chats == 0 then break end
-    for _, chat in ipairs(chats) do
-      local till = may_go(bot, chat)
+    local blocked = redis.call('HMGET', Q .. ':blocked:' .. bot, unpack(chats))
+    local paces = paces_of(bot, class, chats)
+    for i, chat in ipairs(chats) do
+      local till = may_go(bot, class, chat, blocked[i], paces[i])
       if till > 0 then
         redis.call('ZADD', key, till, chat)
       else
@@ -59,16 +80,54 @@ local function claim_class(incarnation, bot, class, room, trial, claimed)
   return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
 end
 
+-- What the rates of a bot leave to a class, of `room`, and the time from which there is more where that is nothing.
+-- Answers are free; the last part of a bot's rate is never for bulk, so that replies do not wait; paid calls have
+-- a rate of their own.
+local function room_in(bot, class, room, rates)
+  local till = 0
+  local function within(most, from)
+    if most == 0 then till = math.max(till, from) end
+    room = math.min(room, most)
+  end
+  if class == 'paid' and limits.paid > 0 then
+    rates.paid = rates.paid or pace_of(redis.call('GET', pace_key(bot, 'paid')))
+    within(allowance(rates.paid, limits.paid, 0))
+  elseif class ~= 'answer' and class ~= 'paid' and limits.bot > 0 then
+    local spare = class == 'bulk' and math.floor(burst_of(limits.bot, 1) / 3) or 0
+    within(allowance(rates.bot, limits.bot, spare))
+  end
+  if class == 'bulk' and limits.bulk > 0 then
+    within(window_room(window_key(bot, 'bulk'), most_of(limits.bulk, rates.bot.share), 1000))
+  end
+  return room, till
+end
+
+local function spend_rates(bot, class, calls, rates)
+  if class == 'paid' and limits.paid > 0 then
+    spend(pace_key(bot, 'paid'), rates.paid, limits.paid, calls)
+  elseif class ~= 'answer' and class ~= 'paid' and limits.bot > 0 then
+    spend(pace_key(bot), rates.bot, limits.bot, calls)
+  end
+end
+
 -- Claims what may go of a bot, `room` at most, answers first. Returns the time from which there is more: not known
 -- of the classes that no room was left for.
 local function claim_bot(incarnation, bot, room, trial, claimed)
   local soonest
-  for _, class in ipairs({ 'answer', 'interactive', 'bulk' }) do
-    if room > 0 then
-      local before = #claimed
-      local next_at = claim_class(incarnation, bot, class, room, trial, claimed)
+  local limited = limits.bot > 0 or limits.bulk > 0
+  local rates = { bot = pace_of(limited and room > 0 and redis.call('GET', pace_key(bot))) }
+  for _, class in ipairs(CLASSES) do
+    if room > 0 and redis.call('EXISTS', Q .. ':ready:' .. bot .. ':' .. class) == 1 then
+      local before, allowed = #claimed, room_in(bot, class, room, rates)
+      local next_at = claim_class(incarnation, bot, class, allowed, trial, claimed)
+      local used = #claimed - before
+      if used > 0 then spend_rates(bot, class, used, rates) end
+      if next_at and used == allowed and allowed < room then
+        local _, till = room_in(bot, class, 1, rates)
+        next_at = math.max(next_at, till)
+      end
       if next_at and (not soonest or next_at < soonest) then soonest = next_at end
-      room = room - (#claimed - before)
+      room = room - used
     end
   end
   return soonest

@@ -34,8 +34,9 @@ end
 local function hand_back(incarnation)
   local list, key, back = Q .. ':hand:' .. incarnation, Q .. ':offer:' .. incarnation, 0
   for _, handed in ipairs(redis.call('LRANGE', list, 0, -1)) do
-    local lane, token = string.match(handed, '^%x+\t%d+\t%d+\t([^\t]*)\t(%d+)\t')
+    local lane, token = string.match(handed, '^%x+\t%d+\t%d+\t([^\t]*)\t(%d+c?)\t')
     if redis.call('HGET', Q .. ':claims:' .. incarnation, lane) == token then
+      uncount(lane, token)
       redis.call('HDEL', Q .. ':claims:' .. incarnation, lane)
       ready(lane, now)
       ring((parse(lane)))

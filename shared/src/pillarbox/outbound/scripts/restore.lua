@@ -8,6 +8,7 @@ for i = 1, #held, 2 do
   local token = string.gsub(held[i + 1], '^kept ', '')
   if not known[token] then
     redis.call('HDEL', claims, held[i])
+    if token == held[i + 1] then uncount(held[i], token) end
     ready(held[i], now)
     ring((parse(held[i])))
     back = back + 1

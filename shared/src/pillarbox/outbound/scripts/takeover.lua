@@ -11,6 +11,7 @@ for i = 1, #known, 2 do
         ready(claims[j], now)
         ring((parse(claims[j])))
       else
+        settle(claims[j], claims[j + 1])
         local what = doubt(claims[j], most)
         if what == 'again' then again = again + 1 end
         if what == 'dead' then dead = dead + 1 end

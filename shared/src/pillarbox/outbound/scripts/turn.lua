@@ -23,11 +23,12 @@ local function pause(bot, kind, delay)
   if held[1] == 'outage' and kind == 'flood' then return end
   redis.call('DEL', key)
   redis.call('HSET', key, 'kind', kind, 'until', till, 'tries', 0)
+  if kind == 'flood' and held[1] ~= 'flood' then slow_down(pace_key(bot)) end
   paused[#paused + 1] = bot .. ' ' .. kind
 end
 
 local function others_wait(bot)
-  for _, class in ipairs({ 'answer', 'interactive', 'bulk' }) do
+  for _, class in ipairs(CLASSES) do
     if redis.call('EXISTS', Q .. ':ready:' .. bot .. ':' .. class) == 1 then return true end
   end
   return false
@@ -55,7 +56,7 @@ local function up(bot)
   if kind == 'trial' or kind == 'outage' then redis.call('DEL', Q .. ':pause:' .. bot) end
 end
 
--- The longest wait that Telegram asked for counts, for every worker.
+-- The longest wait that Telegram asked for counts, for every worker; after it the chat, or the bot, goes slower.
 local function flood(bot, chat, delay)
   local blocked, till = Q .. ':blocked:' .. bot, now + delay
   if tonumber(redis.call('HGET', blocked, chat) or '0') < till then redis.call('HSET', blocked, chat, till) end
@@ -63,8 +64,13 @@ local function flood(bot, chat, delay)
   redis.call('ZREMRANGEBYSCORE', floods, '-inf', now - 5000)
   redis.call('ZADD', floods, now, chat)
   redis.call('PEXPIRE', floods, 5000)
+  if has_pace(chat) then slow_down(pace_key(bot, chat)) end
   local no_chat = not string.match(chat, '^[-@?%d]')
   if no_chat or redis.call('ZCARD', floods) >= 3 then pause(bot, 'flood', delay) end
+end
+
+local function never_sent(verdict, a, b)
+  return (verdict == 'dead' and unsent[a]) or (verdict == 'again' and (b == '' or b == 'unsent'))
 end
 
 local function finish(lane, verdict, a, b, why)
@@ -99,9 +105,11 @@ for _, given in ipairs(cmsgpack.unpack(ARGV[6])) do
   if redis.call('HGET', claims, lane) ~= token then
     lost[#lost + 1] = token
   elseif verdict == 'kept' then
+    uncount(lane, token)
     redis.call('HSET', claims, lane, 'kept ' .. token)
   else
     redis.call('HDEL', claims, lane)
+    if never_sent(verdict, a, b) then uncount(lane, token) else settle(lane, token) end
     if health == 'up' then up(bot) end
     finish(lane, verdict, a, b, why)
     if health == 'down' then down(bot, chat, lane) end
