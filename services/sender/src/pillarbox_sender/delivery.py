@@ -1,5 +1,6 @@
 """One message: read, sent, and its end decided."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,15 @@ from pillarbox_sender.turn import Claim, End
 from pillarbox_sender.verdict import in_doubt, judge
 
 log = get_logger()
+
+WORTHLESS_AFTER = {
+    "sendchataction": 5.0,
+    "answercallbackquery": 60.0,
+    "answerinlinequery": 10.0,
+    "answerprecheckoutquery": 10.0,
+    "answershippingquery": 10.0,
+}
+"""Seconds from when it could go first: typing is shown for 5 s, and Telegram takes no later answer to a query that it asked."""
 
 
 class Delivery:
@@ -37,11 +47,11 @@ class Delivery:
         except MessageRefused as refused:
             self._end(End(claim, "dead", reason="unreadable", detail=refused.reason))
             return True
-        self._end(await self._send(claim, envelope))
+        self._end(await self._send(claim, envelope), envelope.trace)
         return True
 
     async def _send(self, claim: Claim, envelope: Envelope) -> End:
-        if envelope.expires_at is not None and claim.now >= envelope.expires_at:
+        if claim.now >= _deadline(claim, envelope):
             return End(claim, "dead", reason="expired")
         begun = time.perf_counter()
         with metrics.IN_FLIGHT.track_inprogress():
@@ -74,16 +84,25 @@ class Delivery:
         """Nothing of it was sent, and nothing is counted."""
         self._end(End(claim, "again"))
 
-    def _end(self, end: End) -> None:
+    def _end(self, end: End, trace: str | None = None) -> None:
         metrics.SENDS.labels(end.verdict, end.claim.lane.kind).inc()
         if end.verdict == "flood":
             metrics.FLOODS.labels(end.claim.lane.kind).inc()
         if end.verdict == "dead":
-            log.warning("a message is dead", **_about(end))
+            log.warning("a message is dead", **_about(end, trace))
         self._record(end)
 
 
-def _about(end: End) -> dict[str, object]:
+def _deadline(claim: Claim, envelope: Envelope) -> float:
+    """When it is worthless, unless it says itself when it expires."""
+    if envelope.expires_at is not None:
+        return envelope.expires_at
+    began = max(claim.filed, envelope.not_before or 0.0)
+    return began + WORTHLESS_AFTER.get(envelope.method.lower(), math.inf)
+
+
+def _about(end: End, trace: str | None) -> dict[str, object]:
     """For the log: the status of a refusal, and none of its words, which may quote the message."""
-    about = {"reason": end.reason, "bot": end.claim.lane.bot, "kind": end.claim.lane.kind}
-    return about if end.status is None else about | {"status": end.status}
+    about: dict[str, object] = {"reason": end.reason, "bot": end.claim.lane.bot, "kind": end.claim.lane.kind}
+    known = {"status": end.status, "trace": trace}
+    return about | {name: value for name, value in known.items() if value is not None}

@@ -16,10 +16,16 @@ class LimitSettings(Settings):
 
     limit_chat: Rate = Field(1.0, description="messages a second to one chat; 0: no limit", examples=["1"])
     limit_chat_burst: int = Field(
-        3, ge=1, le=1000, description="messages to one chat that may go at once, after it was quiet", examples=["3"]
+        3,
+        ge=1,
+        le=1000,
+        description="messages to one chat that may go at once, after it was quiet",
+        examples=["3"],
     )
     limit_group: Calls = Field(
-        20, description="messages to one group or channel in LIMIT_GROUP_SECONDS; 0: no limit", examples=["20"]
+        20,
+        description="messages to one group or channel in LIMIT_GROUP_SECONDS; 0: no limit",
+        examples=["20"],
     )
     limit_group_seconds: Seconds = Field(60.0, le=600, description="what LIMIT_GROUP is for", examples=["60"])
     limit_bulk: Calls = Field(

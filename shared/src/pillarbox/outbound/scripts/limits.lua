@@ -11,7 +11,7 @@ local limits = known_limits and cmsgpack.unpack(known_limits) or {
 -- How a chat or a bot is paced: `tat`, the time at which nothing of its burst is used; `share` of its rate after a
 -- 429, as it was `at` that time: it recovers evenly.
 local function pace_of(value)
-  local tat, share, at = string.match(value or '', '^(%d+) ?(%S*) ?(%d*)$')
+  local tat, share, at = string.match(value or '', '^([%d.]+) ?(%S*) ?(%d*)$')
   local p = { tat = tonumber(tat or '0'), share = 1 }
   if share and share ~= '' then
     p.share = math.min(1, tonumber(share) + math.max(now - tonumber(at), 0) / RECOVERS)
@@ -26,7 +26,7 @@ end
 local function keep_pace(key, p)
   local left = math.ceil(math.max(p.tat - now, (1 - p.share) * RECOVERS))
   if left <= 0 then return redis.call('DEL', key) end
-  local value = string.format('%.0f', math.ceil(p.tat))
+  local value = string.format('%.3f', p.tat)
   if p.share < 1 then value = string.format('%s %.3f %.0f', value, p.share, now) end
   redis.call('SET', key, value, 'PX', left)
 end
@@ -53,7 +53,7 @@ local function allowance(p, rate, spare)
   local burst, step = burst_of(rate, p.share)
   spare = math.min(spare, burst - 1)
   local used = math.max(p.tat - now, 0) / step
-  return math.max(math.floor(burst - used + 1e-6) - spare, 0), math.ceil(p.tat - (burst - spare - 1) * step)
+  return math.max(math.floor(burst - used + 1e-3) - spare, 0), math.ceil(p.tat - (burst - spare - 1) * step)
 end
 
 local function spend(key, p, rate, calls)
