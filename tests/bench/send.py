@@ -1,6 +1,7 @@
 """Messages a second of one sender with a full door, beside a bare aiohttp loop with as many calls in flight.
 
 Both are one process and call the same sink, which answers at once; a rate is from the first call to the last.
+The limits are in force, and set out of the way.
 The ratio is the median of the ratios inside a round. `idle_p50_ms` is from a push to its arrival when nothing
 else waits. The last line is JSON.
 """
@@ -22,7 +23,7 @@ from redis.asyncio import Redis
 from pillarbox_solo.valkey import ValkeyServer
 from tests.bench.cpu import used
 from tests.bench.sink import Sink, running_sink
-from tests.support.sending import QUEUE, SenderProcess, message, senders, until
+from tests.support.sending import OUT_OF_THE_WAY, QUEUE, SenderProcess, message, senders, until
 from tests.support.servers import running
 
 BAR = 0.4
@@ -90,7 +91,7 @@ async def idle(sink: Sink, redis: "Redis", sender: SenderProcess) -> float:
 async def bench(rounds: int, count: int, folder: Path) -> dict[str, object]:
     with running(ValkeyServer(folder / "valkey")) as valkey:
         async with running_sink() as sink, Redis.from_url(valkey.url) as redis:
-            sender = SenderProcess(valkey.url, sink.url, folder, "bench")
+            sender = SenderProcess(valkey.url, sink.url, folder, "bench", **OUT_OF_THE_WAY)
             pairs = []
             for n in range(rounds):
                 theirs = await bare(sink, count)

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.faults.load import Load
 from tests.faults.run import run
 from tests.faults.verdict import Verdict
+from tests.support.sending import OUT_OF_THE_WAY
 from tests.support.stack import running
 
 
@@ -50,6 +51,7 @@ def _one(load: Load, store: str, receive: str) -> Verdict:
         "CONCURRENCY": "100",
         "RECEIVE": receive,
         "LOG_LEVEL": "warning",
+        **OUT_OF_THE_WAY,
     }
     pollers = 2 if receive == "polling" else 1  # one asks, the other stands by
     counts = {"ingest": pollers, "dispatcher": 3 if load.killers else 2, "sender": 2, "admin": 0}

@@ -23,7 +23,7 @@ WORTHLESS_AFTER = {
     "answerprecheckoutquery": 10.0,
     "answershippingquery": 10.0,
 }
-"""Seconds from when it could go first: typing is shown for 5 s, and Telegram takes no later answer to a query that it asked."""
+"""Seconds from when it could go first: typing is shown for 5 s, and who pressed or asked waits no longer."""
 
 
 class Delivery:

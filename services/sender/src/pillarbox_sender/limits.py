@@ -1,4 +1,4 @@
-"""How fast the sender may call. What is set here is written to the queue, where one script asks it for all."""
+"""How fast the sender may call: written to the queue, where one place in the scripts asks it for all."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ Calls = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class LimitSettings(Settings):
-    """Telegram's own (Bots FAQ, "My bot is hitting limits"); 0 is no limit. The last worker's count for all."""
+    """Telegram's own (Bots FAQ, "My bot is hitting limits"). The last worker's to beat hold for all."""
 
     limit_chat: Rate = Field(1.0, description="messages a second to one chat; 0: no limit", examples=["1"])
     limit_chat_burst: int = Field(

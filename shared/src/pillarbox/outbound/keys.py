@@ -19,9 +19,9 @@
 | `Q:offer:<incarnation>`    | hash   | of an idle worker: serial, slots left, name, at |
 | `Q:hand:<incarnation>`     | list   | claims made for an idle worker, which blocks on it |
 | `Q:limits`                 | string | what the senders are set to, packed |
-| `Q:pace:<bot>[:<chat>]`    | string | when its burst is free again; its share of the rate after a 429; expires |
+| `Q:pace:<bot>[:<chat>]`    | string | when its burst is free again; its share of its rate; expires |
 | `Q:pace:<bot>:paid`        | string | the same of its paid calls |
-| `Q:window:<bot>:<chat>`    | zset   | calls that count in a group, or in `bulk`, by when they ended; expires |
+| `Q:window:<bot>:<chat>`    | zset   | calls that count in a group, or as `bulk`, by their end; expires |
 | `Q:blocked:<bot>`          | hash   | chat to the time until which Telegram told us to wait |
 | `Q:floods:<bot>`           | zset   | chats that were answered 429, by time: three in 5 s pause the bot |
 | `Q:failing:<bot>`          | hash   | chats whose sends failed in a row, and how often; `row` |

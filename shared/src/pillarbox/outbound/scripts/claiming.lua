@@ -81,51 +81,51 @@ local function claim_class(incarnation, bot, class, room, trial, claimed)
 end
 
 -- What the rates of a bot leave to a class, of `room`, and the time from which there is more where that is nothing.
--- Answers are free; the last part of a bot's rate is never for bulk, so that replies do not wait; paid calls have
--- a rate of their own.
-local function room_in(bot, class, room, rates)
+-- `paces` are by their keys, those of the rates.
+local function room_in(bot, class, room, rates, paces, share)
   local till = 0
   local function within(most, from)
     if most == 0 then till = math.max(till, from) end
     room = math.min(room, most)
   end
-  if class == 'paid' and limits.paid > 0 then
-    rates.paid = rates.paid or pace_of(redis.call('GET', pace_key(bot, 'paid')))
-    within(allowance(rates.paid, limits.paid, 0))
-  elseif class ~= 'answer' and class ~= 'paid' and limits.bot > 0 then
-    local spare = class == 'bulk' and math.floor(burst_of(limits.bot, 1) / 3) or 0
-    within(allowance(rates.bot, limits.bot, spare))
+  for _, rate in ipairs(rates) do
+    paces[rate.key] = paces[rate.key] or pace_of(redis.call('GET', rate.key))
+    within(allowance(rate, paces[rate.key]))
   end
   if class == 'bulk' and limits.bulk > 0 then
-    within(window_room(window_key(bot, 'bulk'), most_of(limits.bulk, rates.bot.share), 1000))
+    within(window_room(window_key(bot, 'bulk'), most_of(limits.bulk, share), 1000))
   end
   return room, till
 end
 
-local function spend_rates(bot, class, calls, rates)
-  if class == 'paid' and limits.paid > 0 then
-    spend(pace_key(bot, 'paid'), rates.paid, limits.paid, calls)
-  elseif class ~= 'answer' and class ~= 'paid' and limits.bot > 0 then
-    spend(pace_key(bot), rates.bot, limits.bot, calls)
+-- As `claim_class`, within the rates of the bot. Returns how many were claimed, too.
+local function claim_within(incarnation, bot, class, room, trial, claimed, paces, share)
+  local before, rates = #claimed, rates_of(bot, class, share)
+  local allowed = room_in(bot, class, room, rates, paces, share)
+  local next_at = claim_class(incarnation, bot, class, allowed, trial, claimed)
+  local used = #claimed - before
+  if used > 0 then
+    for _, rate in ipairs(rates) do spend(rate, paces[rate.key], used) end
   end
+  if next_at and used == allowed and allowed < room then
+    local _, till = room_in(bot, class, 1, rates, paces, share)
+    next_at = math.max(next_at, till)
+  end
+  return next_at, used
 end
 
 -- Claims what may go of a bot, `room` at most, answers first. Returns the time from which there is more: not known
 -- of the classes that no room was left for.
 local function claim_bot(incarnation, bot, room, trial, claimed)
   local soonest
-  local limited = limits.bot > 0 or limits.bulk > 0
-  local rates = { bot = pace_of(limited and room > 0 and redis.call('GET', pace_key(bot))) }
+  local key, paces, share = pace_key(bot), {}, 1
+  if room > 0 and (limits.bot > 0 or limits.bulk > 0) then
+    paces[key] = pace_of(redis.call('GET', key))
+    share = paces[key].share
+  end
   for _, class in ipairs(CLASSES) do
     if room > 0 and redis.call('EXISTS', Q .. ':ready:' .. bot .. ':' .. class) == 1 then
-      local before, allowed = #claimed, room_in(bot, class, room, rates)
-      local next_at = claim_class(incarnation, bot, class, allowed, trial, claimed)
-      local used = #claimed - before
-      if used > 0 then spend_rates(bot, class, used, rates) end
-      if next_at and used == allowed and allowed < room then
-        local _, till = room_in(bot, class, 1, rates)
-        next_at = math.max(next_at, till)
-      end
+      local next_at, used = claim_within(incarnation, bot, class, room, trial, claimed, paces, share)
       if next_at and (not soonest or next_at < soonest) then soonest = next_at end
       room = room - used
     end

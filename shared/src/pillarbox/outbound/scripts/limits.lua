@@ -42,24 +42,40 @@ local function spacing(rate, share)
   return 1000 / (rate * share)
 end
 
--- Of a rate that no second may exceed: the burst, and the spacing at which it comes back.
-local function burst_of(rate, share)
+-- A rate of calls: its burst, and the ms in which one call of that comes back. `even` of a window spreads its calls;
+-- otherwise the burst is part of what a second may hold.
+local function rate_of(key, rate, share, spare, even)
   local burst = math.max(1, math.floor(rate / 10))
-  return burst, spacing(rate > burst and rate - burst or rate, share)
+  local refill = not even and rate > burst and rate - burst or rate
+  return { key = key, burst = burst, step = spacing(refill, share), spare = math.floor(spare * burst) }
 end
 
--- How many calls a rate lets go now, and the time from which one more than `spare` may.
-local function allowance(p, rate, spare)
-  local burst, step = burst_of(rate, p.share)
-  spare = math.min(spare, burst - 1)
-  local used = math.max(p.tat - now, 0) / step
-  return math.max(math.floor(burst - used + 1e-3) - spare, 0), math.ceil(p.tat - (burst - spare - 1) * step)
+-- What a call of a class has to keep of its bot's rates: answers nothing; paid calls have one of their own; bulk never
+-- takes the last part of the bot's, so that replies do not wait.
+local function rates_of(bot, class, share)
+  local rates = {}
+  if class == 'answer' then return rates end
+  if class == 'paid' then
+    if limits.paid > 0 then rates[1] = rate_of(pace_key(bot, 'paid'), limits.paid, 1, 0) end
+    return rates
+  end
+  if limits.bot > 0 then rates[1] = rate_of(pace_key(bot), limits.bot, share, class == 'bulk' and 1 / 3 or 0) end
+  if class == 'bulk' and limits.bulk > 0 then
+    rates[#rates + 1] = rate_of(pace_key(bot, 'bulk'), limits.bulk, share, 0, true)
+  end
+  return rates
 end
 
-local function spend(key, p, rate, calls)
-  local _, step = burst_of(rate, p.share)
-  p.tat = math.max(p.tat, now) + calls * step
-  keep_pace(key, p)
+-- How many calls a rate lets go now, and the time from which it lets go one.
+local function allowance(rate, p)
+  local free = rate.burst - rate.spare
+  local used = math.max(p.tat - now, 0) / rate.step
+  return math.max(math.floor(free - used + 1e-3), 0), math.ceil(p.tat - (free - 1) * rate.step)
+end
+
+local function spend(rate, p, calls)
+  p.tat = math.max(p.tat, now) + calls * rate.step
+  keep_pace(rate.key, p)
 end
 
 local function is_group(chat)
@@ -150,15 +166,8 @@ end
 local function give(key, step)
   local p = pace_of(redis.call('GET', key))
   if p.tat > now then
-    p.tat = math.max(p.tat - step(p.share), 0)
+    p.tat = math.max(p.tat - step, 0)
     keep_pace(key, p)
-  end
-end
-
-local function step_of(rate)
-  return function(share)
-    local _, step = burst_of(rate, share)
-    return step
   end
 end
 
@@ -166,11 +175,11 @@ end
 local function uncount(lane, token)
   local bot, class, chat = parse(lane)
   if class == 'bulk' and limits.bulk > 0 then redis.call('ZREM', window_key(bot, 'bulk'), token) end
-  if class == 'paid' and limits.paid > 0 then give(pace_key(bot, 'paid'), step_of(limits.paid)) end
-  if class ~= 'answer' and class ~= 'paid' and limits.bot > 0 then give(pace_key(bot), step_of(limits.bot)) end
+  for _, rate in ipairs(rates_of(bot, class, 1)) do give(rate.key, rate.step) end
   if not counts(token) then return end
   if has_pace(chat) then
-    give(pace_key(bot, chat), function(share) return spacing(limits.chat, share) end)
+    local key = pace_key(bot, chat)
+    give(key, spacing(limits.chat, pace_of(redis.call('GET', key)).share))
   end
   if limits.group > 0 and is_group(chat) then redis.call('ZREM', window_key(bot, chat), token) end
 end
