@@ -55,7 +55,8 @@ class Sending:
 
     async def let_go(self, most: int = 100) -> int:
         """Claims and ends until nothing more may go now."""
-        gone, ends = 0, []
+        gone = 0
+        ends: list[End] = []
         while gone < most:
             turn = await self.turn(*ends)
             ends = [End(claim, "sent") for claim in turn.claims]
@@ -175,7 +176,8 @@ async def test_bulk_has_its_calls_in_any_second_and_replies_go(sending: Sending)
     assert (kinds.count("bulk"), kinds.count("interactive")) == (2, 40)
     assert turn.wait is not None
     assert 0.02 < turn.wait <= 0.05
-    begun, gone = time.monotonic(), []
+    begun = time.monotonic()
+    gone: list[float] = []
     while len(gone) < 38:
         ends = [End(claim, "sent") for claim in turn.claims]
         turn = await sending.turn(*ends)
@@ -310,3 +312,16 @@ async def test_what_is_kept_of_limits_expires(sending: Sending) -> None:
     assert all([await sending.redis.pttl(key) > 0 for key in found])
     await asyncio.sleep(1)
     assert [key async for key in sending.redis.scan_iter(f"{QUEUE}:pace:*")] == []
+
+
+async def test_the_backlog_of_one_bot_does_not_hold_another(sending: Sending) -> None:
+    await sending.enter("one", chat=1, chat_burst=3, bot=300)
+    other = BotId(8)
+    sending.turns = Turns(sending.lanes, [BOT, other], 100)
+    for chat in range(1, 101):
+        await sending.file(chat)
+    await sending.lanes.file(
+        [Filing(encode(Envelope("sendMessage", {"chat_id": 1, "text": "x"}, bot=other)))]
+    )
+    claims = [claim for _ in range(2) for claim in (await sending.turn(slots=10)).claims]
+    assert {claim.lane.bot for claim in claims} == {BOT, other}

@@ -35,7 +35,7 @@ class Worker:
         self._lanes = lanes
         self._wanted = name
         self._clock = clock
-        self._about = (limits, *bots)
+        self._about: tuple[bytes | BotId, ...] = (limits, *bots)
         self._answered: float | None = None
         self._answering_since: float | None = None
         self.identity = Identity(name, "")
