@@ -63,7 +63,7 @@ async def _send(settings: SenderSettings, listener: socket.socket, stop: asyncio
 async def deliver(settings: SenderSettings, redis: "Redis", stop: asyncio.Event) -> None:
     """Until `stop`, and until what was being sent then has ended."""
     lanes = Lanes(redis, settings.redis_messages_key, max_dead=settings.max_dead, reader=settings.reader)
-    worker = Worker(lanes, settings.name, time.monotonic, settings.bots, settings.limits)
+    worker = Worker(lanes, settings.name, time.monotonic, settings.bots, settings.call_limits)
     await unless(stop, _enter(redis, worker, stop))
     async with _api(settings, Files(redis, settings.redis_messages_key)) as api:
         process.freeze()

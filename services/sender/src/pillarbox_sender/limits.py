@@ -43,7 +43,7 @@ class LimitSettings(Settings):
     )
 
     @property
-    def limits(self) -> bytes:
+    def call_limits(self) -> bytes:
         """As the scripts of the queue read them."""
         return msgspec.msgpack.encode(
             {
