@@ -36,13 +36,13 @@ local function room_of(bot, most)
 end
 
 -- Adds {lane, token, head, trial, message} to what is claimed.
-local function claim(incarnation, bot, class, chat, trial, claimed)
+local function claim(incarnation, bot, class, chat, trial, claimed, pace)
   local lane = bot .. ':' .. class .. ':' .. chat
   redis.call('ZREM', Q .. ':ready:' .. bot .. ':' .. class, chat)
   local message = redis.call('LINDEX', Q .. ':lane:' .. lane, 0)
   if not message then return end
   local token = token_of(chat, message)
-  count(bot, class, chat, token)
+  count(bot, class, chat, token, pace)
   redis.call('HSET', Q .. ':claims:' .. incarnation, lane, token)
   local state = redis.call('HGET', Q .. ':heads', lane) or '0 0 0'
   claimed[#claimed + 1] = { lane, token, state, trial, message }
@@ -72,7 +72,7 @@ local function claim_class(incarnation, bot, class, room, trial, claimed)
       if till > 0 then
         redis.call('ZADD', key, till, chat)
       else
-        claim(incarnation, bot, class, chat, trial, claimed)
+        claim(incarnation, bot, class, chat, trial, claimed, paces[i])
       end
     end
     asked = asked + #chats

@@ -129,15 +129,15 @@ local function counts(token)
   return string.sub(token, -1) == 'c'
 end
 
--- At the claim. The rates of a bot and of paid calls are spent for all claims of a turn together.
-local function count(bot, class, chat, token)
+-- At the claim; `pace` is what is kept of the chat. The rates of a bot are spent for all claims of a turn together.
+-- What is over within the clock's ms is not kept.
+local function count(bot, class, chat, token, pace)
   if class == 'bulk' and limits.bulk > 0 then enter_window(window_key(bot, 'bulk'), token) end
   if not counts(token) then return end
   if has_pace(chat) then
-    local key = pace_key(bot, chat)
-    local p = pace_of(redis.call('GET', key))
+    local p = pace_of(pace)
     p.tat = math.max(p.tat, now) + spacing(limits.chat, p.share)
-    keep_pace(key, p)
+    if p.tat - now > 1 then keep_pace(pace_key(bot, chat), p) end
   end
   if limits.group > 0 and is_group(chat) then enter_window(window_key(bot, chat), token) end
 end
@@ -149,7 +149,7 @@ local function settle(lane, token)
     redis.call('ZADD', window_key(bot, 'bulk'), 'XX', now, token)
   end
   if not counts(token) then return end
-  if has_pace(chat) then
+  if has_pace(chat) and spacing(limits.chat, LOWEST) > 1 then
     local key = pace_key(bot, chat)
     local p = pace_of(redis.call('GET', key))
     local tat = now + spacing(limits.chat, p.share)
