@@ -118,3 +118,18 @@ async def test_an_update_that_its_hint_held_up_is_hinted_later(
         assert await accepting == [Accepted.NEW]
         async with asyncio.timeout(5):
             await waiting
+
+
+async def test_who_stops_hints_at_what_is_left_also_with_its_last_turn(postgres_url: str) -> None:
+    async with opened(postgres_url) as other:
+        async with opened(postgres_url) as inbox:
+            await inbox.accept([incoming(1), incoming(2)])
+            (lease,) = await inbox.claim(8)
+            await other.wait(5)
+            await other.wait(0.2)
+            waiting = asyncio.create_task(other.wait(20))
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            await inbox.finish(lease.token)
+        async with asyncio.timeout(5):
+            await waiting

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 
@@ -17,6 +17,7 @@ log = get_logger()
 
 APART = 0.01
 QUICK = 0.005
+LAST = 1.0
 PROBE_EVERY = 30.0
 
 
@@ -29,9 +30,11 @@ class Hinter:
         self._accepts = 0
         self._ended, self._took = float("-inf"), 0.0
         self._wanted = asyncio.Event()
+        self._quiet = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def hint(self) -> None:
+        self._quiet.clear()
         self._wanted.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send(), name="inbox hints")
@@ -60,9 +63,16 @@ class Hinter:
                 await self._pool.execute(sql.NOTIFY)
             except (StorageError, psycopg.Error) as error:
                 log.info("a hint was not sent", reason=type(error).__name__)
+            if not self._wanted.is_set():
+                self._quiet.set()
             await asyncio.sleep(APART)
 
     async def close(self) -> None:
+        """The last hint is sent first: it is of what a dispatcher leaves to others as it stops."""
+        if self._task is not None and not self._task.done():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST):
+                    await self._quiet.wait()
         await _end(self._task)
 
 

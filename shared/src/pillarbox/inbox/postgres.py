@@ -118,8 +118,8 @@ class PostgresStorage(Storage):
         self, ends: Sequence[End], slots: int, *, suspects: bool = False, fsm: bool = False
     ) -> Turn:
         turn = await self._turns.turn(ends, slots, suspects, fsm)
-        if any(isinstance(end, Released) for end in ends):
-            self._hinter.hint()
+        if any(isinstance(end, Released) for end in ends) or (ends and not slots):
+            self._hinter.hint()  # what waits in these lanes is for others
         return turn
 
     async def read_fsm(self, keys: Sequence[FsmKey]) -> list[FsmValue]:
