@@ -1,6 +1,7 @@
 """Pickles of old producers: plain values and aiogram's types are read; nothing that one names is run."""
 
 import builtins
+import enum
 import os
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import aiogram.enums
 import pytest
 from aiogram.client.default import Default
 from aiogram.enums import ParseMode
@@ -274,3 +276,24 @@ def test_a_damaged_pickle_is_a_message_or_refused(data: st.DataObject) -> None:
         READER.read(bytes(whole))
     except MessageRefused:
         return
+
+
+def members() -> list[Any]:
+    found = [getattr(aiogram.enums, name) for name in aiogram.enums.__all__]
+    return [member for one in found if issubclass(one, enum.Enum) for member in one]
+
+
+class ByName:
+    """Pickles a member as Python 3.11.2 does, whatever Python this is."""
+
+    def __init__(self, member: Any) -> None:
+        self._member = member
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (type(self._member), self._member.name)
+
+
+def test_every_member_of_an_enumeration_is_its_value_also_by_its_name() -> None:
+    for member in members():
+        params = READER.read(element(2, x=ByName(member), y=member)).envelope.params
+        assert (params["x"], params["y"]) == (member.value, member.value), member
