@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 
 from pillarbox.errors import QueueUnavailable
 from pillarbox.inbox import OutboxRow
-from pillarbox.outbound.lanes import Filing
 from pillarbox.telemetry import get_logger
-from pillarbox_dispatcher import metrics
-from pillarbox_dispatcher.relay import Lanes
+from pillarbox_dispatcher.relay import Lanes, file
 
 log = get_logger()
 
@@ -45,7 +43,7 @@ class Early:
             self._came.clear()
             rows, self._rows, self._bytes = self._rows, [], 0
             try:
-                filed = await self._lanes.file([Filing(row.body, row.bot_id, row.id) for row in rows])
+                await file(self._lanes, rows)
             except QueueUnavailable as error:
                 log.debug("the relay has to file them", rows=len(rows), error=str(error))
                 self._filed([])
@@ -53,6 +51,4 @@ class Early:
                 log.error("filing early broke, the relay has to do it", exc_info=error)
                 self._filed([])
             else:
-                metrics.relayed.inc(len(rows) - filed.repeats)
-                metrics.relay_repeats.inc(filed.repeats)
                 self._filed(rows)

@@ -96,10 +96,15 @@ class Relay:
         left = [row for row in rows if row.id not in known]
         if not left:
             return
-        filed = await self._lanes.file([Filing(row.body, row.bot_id, row.id) for row in left])
+        await file(self._lanes, left)
         self._there.update(row.id for row in left)
-        metrics.relayed.inc(len(left) - filed.repeats)
-        metrics.relay_repeats.inc(filed.repeats)
+
+
+async def file(lanes: Lanes, rows: Sequence[OutboxRow]) -> None:
+    """Under the ids of the rows, and counted."""
+    filed = await lanes.file([Filing(row.body, row.bot_id, row.id) for row in rows])
+    metrics.relayed.inc(len(rows) - filed.repeats)
+    metrics.relay_repeats.inc(filed.repeats)
 
 
 def _log_failure(error: Exception, backoff: Backoff) -> None:

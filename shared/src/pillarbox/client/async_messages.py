@@ -1,5 +1,6 @@
 """What the client for asyncio does with messages."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,11 +13,11 @@ from pillarbox.outbound.cancelling import Cancelled
 from pillarbox.outbound.dead import Dead
 
 
-class AsyncMessages:
+class AsyncMessages(ABC):
     """Every call raises QueueUnavailable or StorageUnavailable where it may be repeated."""
 
-    async def _ready(self) -> Operations:
-        raise NotImplementedError
+    @abstractmethod
+    async def _ready(self) -> Operations: ...
 
     def dead_messages(
         self,

@@ -1,5 +1,6 @@
 """What the client without asyncio does with messages."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -14,13 +15,13 @@ from pillarbox.outbound.dead import Dead, DeadFilter
 T = TypeVar("T")
 
 
-class BlockingMessages:
+class BlockingMessages(ABC):
     """The words of `AsyncMessages`."""
 
     _operations: Operations
 
-    def _done(self, asked: Coroutine[Any, Any, T]) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    def _done(self, asked: Coroutine[Any, Any, T]) -> T: ...
 
     def dead_messages(
         self,

@@ -155,15 +155,12 @@ async def deadline(seconds: float = DEADLINE) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise _late(started) from None
+        took = time.monotonic() - started
+        raise StorageUnavailable(f"the database did not answer within {took:.1f} s") from None
     except psycopg.Error as error:
         if (ours := translated(error)) is error:
             raise
         raise ours from error
-
-
-def _late(started: float) -> StorageUnavailable:
-    return StorageUnavailable(f"the database did not answer within {time.monotonic() - started:.1f} s")
 
 
 class Executes(Protocol):
@@ -184,20 +181,8 @@ class Pool:
 
     async def execute(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """One autocommit statement and its rows, within DEADLINE."""
-        started = time.monotonic()
-        try:
-            async with asyncio.timeout(DEADLINE), self._room:
-                link = await self._take()
-                try:
-                    return await link.asking.ask(query, parameters)
-                finally:
-                    self._put(link)
-        except TimeoutError:
-            raise _late(started) from None
-        except psycopg.Error as error:
-            if (ours := translated(error)) is error:
-                raise
-            raise ours from error
+        async with deadline(), self.session() as link:
+            return await link.asking.ask(query, parameters)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLink]:
@@ -235,7 +220,3 @@ def spoken_to(link: AsyncLink | Link) -> bool:
     poll = select.poll()
     poll.register(link.pgconn.socket, select.POLLIN)
     return bool(poll.poll(0))
-
-
-async def rows(link: AsyncLink, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
-    return await link.asking.ask(query, parameters)

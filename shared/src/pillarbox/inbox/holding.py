@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from pillarbox.inbox import sql
-from pillarbox.inbox.connections import AsyncLink, connect_directly, deadline, rows
+from pillarbox.inbox.connections import AsyncLink, connect_directly, deadline
 from pillarbox.inbox.hold import Hold, Work
 
 SILENCE = 3.0
@@ -31,7 +31,7 @@ async def _acquire(link: AsyncLink, name: str, silence: float) -> Hold:
     while True:
         since = time.monotonic()
         async with deadline(silence):
-            ((ours,),) = await rows(link, sql.TRY_LOCK, [name])
+            ((ours,),) = await link.asking.ask(sql.TRY_LOCK, [name])
         if ours:
             return Hold(silence, since)
         await asyncio.sleep(BEAT)
@@ -58,5 +58,5 @@ async def _beat(link: AsyncLink, hold: Hold, patience: float) -> None:
         await asyncio.sleep(BEAT)
         since = time.monotonic()
         async with deadline(patience):
-            await rows(link, sql.PING)
+            await link.asking.ask(sql.PING)
         hold.prolong(since)

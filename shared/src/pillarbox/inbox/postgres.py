@@ -12,7 +12,7 @@ from pillarbox.ids import BotId
 from pillarbox.inbox import accepting, failures, pinning, reading, relaying, sql, sweeping
 from pillarbox.inbox import fsm as states
 from pillarbox.inbox.arrays import Int8s
-from pillarbox.inbox.connections import Pool, connect_directly, deadline, rows
+from pillarbox.inbox.connections import Pool, connect_directly, deadline
 from pillarbox.inbox.filtering import Filter, Progress, Which, unheard
 from pillarbox.inbox.hints import Hinter, Listener
 from pillarbox.inbox.hold import Work
@@ -92,7 +92,7 @@ class PostgresStorage(Storage):
             link = await connect_directly(self._settings.direct_url)
         try:
             async with deadline():
-                ((ours,),) = await rows(link, sql.TRY_LOCK, [name])
+                ((ours,),) = await link.asking.ask(sql.TRY_LOCK, [name])
             yield ours
         finally:
             link.pgconn.finish()

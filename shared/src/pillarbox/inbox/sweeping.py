@@ -8,7 +8,7 @@ import time
 
 from pillarbox.inbox import sql
 from pillarbox.inbox.asking import Row
-from pillarbox.inbox.connections import Pool, deadline, rows
+from pillarbox.inbox.connections import Pool, deadline
 
 LOCK = 0x50494C4C_53574550  # "PILLSWEP"
 BATCH = 250
@@ -29,5 +29,5 @@ async def sweep(pool: Pool, seen_for: float, max_failed: int) -> None:
 
 async def _alone(pool: Pool, statement: str, parameters: list[object]) -> list[Row]:
     async with deadline(), pool.session() as link, link.transaction():
-        ((ours,),) = await rows(link, sql.SWEEP_TURN, [LOCK])
-        return await rows(link, statement, parameters) if ours else []
+        ((ours,),) = await link.asking.ask(sql.SWEEP_TURN, [LOCK])
+        return await link.asking.ask(statement, parameters) if ours else []
